@@ -1,0 +1,33 @@
+"""The Python SDK: hand in batches, wait for them, and read their results, blocking or async."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from minions.client.async_client import AsyncClient, AsyncTask
+    from minions.client.client import Client
+    from minions.client.faults import ResultsIncomplete, WaitTimedOut
+    from minions.client.task import Counts, RowError, Task
+
+__all__ = ["AsyncClient", "AsyncTask", "Client", "Counts", "ResultsIncomplete", "RowError", "Task", "WaitTimedOut"]
+
+_HOMES = {
+    "AsyncClient": "async_client",
+    "AsyncTask": "async_client",
+    "Client": "client",
+    "Counts": "task",
+    "ResultsIncomplete": "faults",
+    "RowError": "task",
+    "Task": "task",
+    "WaitTimedOut": "faults",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use, so that `import minions` loads neither httpx nor pyarrow."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"minions.client.{home}"), name)

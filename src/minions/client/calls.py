@@ -1,0 +1,117 @@
+"""Every request to the server as a value, so that the blocking and the async client send the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeVar
+from urllib.parse import quote
+
+from minions.domain.names import TaskName
+from minions.wire.base import Answer, Message
+from minions.wire.tasks import (
+    ExecutorPage,
+    ExecutorView,
+    LedgerPage,
+    PartPage,
+    ServerView,
+    SubmitRequest,
+    SubtaskPage,
+    TaskPage,
+    TaskView,
+    TokenPage,
+    TokenRequest,
+    TokenView,
+    UploadAnswer,
+    UploadRequest,
+)
+
+PREFIX = "/api/v1"
+Verb = Literal["pause", "resume", "cancel"]
+A = TypeVar("A", bound=Answer | None)
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[A]):
+    """One request. repeatable: sending it twice has the effect of sending it once."""
+
+    method: str
+    path: str
+    answer: type[A]
+    query: Mapping[str, str | int | bool] = field(default_factory=dict[str, "str | int | bool"])
+    body: Message | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    repeatable: bool = True
+
+
+def _query(**values: str | int | bool | None) -> dict[str, str | int | bool]:
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def server() -> Call[ServerView]:
+    return Call("GET", f"{PREFIX}/server", ServerView)
+
+
+def announce_upload(filename: str, size_bytes: int) -> Call[UploadAnswer]:
+    body = UploadRequest(filename=filename, size_bytes=size_bytes)
+    return Call("POST", f"{PREFIX}/uploads", UploadAnswer, body=body)
+
+
+def submit(request: SubmitRequest, idempotency_key: str) -> Call[TaskView]:
+    headers = {"Idempotency-Key": idempotency_key}
+    return Call("POST", f"{PREFIX}/tasks", TaskView, body=request, headers=headers)
+
+
+def tasks(
+    team: str | None, project: str | None, state: str | None, limit: int, after: str | None = None
+) -> Call[TaskPage]:
+    query = _query(team=team, project=project, state=state, limit=limit, after=after)
+    return Call("GET", f"{PREFIX}/tasks", TaskPage, query)
+
+
+def task(task_id: str) -> Call[TaskView]:
+    return Call("GET", f"{PREFIX}/tasks/{quote(task_id, safe='')}", TaskView)
+
+
+def task_by_name(name: TaskName) -> Call[TaskView]:
+    parts = "/".join(quote(part, safe="") for part in (name.team, name.project, name.task_name))
+    return Call("GET", f"{PREFIX}/tasks/by-name/{parts}", TaskView)
+
+
+def steer(task_id: str, verb: Verb) -> Call[TaskView]:
+    return Call("POST", f"{PREFIX}/tasks/{quote(task_id, safe='')}/{verb}", TaskView)
+
+
+def subtasks(task_id: str, state: str | None, limit: int, after: str | None = None) -> Call[SubtaskPage]:
+    query = _query(state=state, limit=limit, after=after)
+    return Call("GET", f"{PREFIX}/tasks/{quote(task_id, safe='')}/subtasks", SubtaskPage, query)
+
+
+def ledger(task_id: str, limit: int, after: str | None = None) -> Call[LedgerPage]:
+    return Call("GET", f"{PREFIX}/tasks/{quote(task_id, safe='')}/ledger", LedgerPage, _query(limit=limit, after=after))
+
+
+def parts(task_id: str, limit: int, after: str | None = None, failed_only: bool = False) -> Call[PartPage]:
+    query = _query(limit=limit, after=after, failed_only="true" if failed_only else None)
+    return Call("GET", f"{PREFIX}/tasks/{quote(task_id, safe='')}/parts", PartPage, query)
+
+
+def executors(limit: int, after: str | None = None) -> Call[ExecutorPage]:
+    return Call("GET", f"{PREFIX}/executors", ExecutorPage, _query(limit=limit, after=after))
+
+
+def executor(executor_id: str) -> Call[ExecutorView]:
+    return Call("GET", f"{PREFIX}/executors/{quote(executor_id, safe='')}", ExecutorView)
+
+
+def create_token(request: TokenRequest) -> Call[TokenView]:
+    """Not repeatable: the secret of the first would be lost, and the token would stay."""
+    return Call("POST", f"{PREFIX}/tokens", TokenView, body=request, repeatable=False)
+
+
+def tokens(limit: int, after: str | None = None) -> Call[TokenPage]:
+    return Call("GET", f"{PREFIX}/tokens", TokenPage, _query(limit=limit, after=after))
+
+
+def revoke_token(token_id: str) -> Call[Any]:
+    return Call("DELETE", f"{PREFIX}/tokens/{quote(token_id, safe='')}", type(None))

@@ -1,0 +1,1 @@
+"""The `minions` command line: one file for each verb."""

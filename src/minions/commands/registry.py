@@ -1,0 +1,72 @@
+"""Which verbs there are, and the groups that import a verb's file only when it is needed.
+
+A verb is one file with a function `command`: `tasks ls` is commands/tasks/ls.py, `open` is commands/open.py. A file
+keeps its heavy imports inside `command`, because `minions --help` imports all of them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Final
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+TREE: Final[dict[str, tuple[str, ...]]] = {
+    "submit": ("embed", "complete"),
+    "tasks": ("ls", "show", "watch", "wait", "pause", "resume", "cancel", "results", "errors"),
+    "executors": ("ls", "show"),
+    "tokens": ("create", "ls", "revoke"),
+    "config": ("show",),
+    "open": (),
+}
+"""Verbs in the order in which --help lists them; those with names behind them are groups."""
+
+CONTEXT: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"]}
+
+
+class VerbGroup(TyperGroup):
+    """A group whose verbs are imported when they are asked for."""
+
+    package = "minions.commands"
+    verbs: tuple[str, ...] = ()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.verbs)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in self.verbs:
+            return None
+        if cmd_name not in self.commands:
+            self.commands[cmd_name] = _build(self.package, cmd_name)
+        return self.commands[cmd_name]
+
+
+def _build(package: str, name: str) -> Any:
+    if package == VerbGroup.package and TREE[name]:
+        return build_group(f"{package}.{name}", name, TREE[name])
+    module = import_module(f"{package}.{name.replace('-', '_')}")
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command(name, context_settings=dict(CONTEXT), no_args_is_help=False)(module.command)
+    return get_command(app)
+
+
+def build_group(package: str, name: str, verbs: tuple[str, ...]) -> VerbGroup:
+    """A group of verbs; its package's docstring says what it is for."""
+    group = VerbGroup(
+        name=name,
+        help=import_module(package).__doc__,
+        no_args_is_help=True,
+        context_settings=dict(CONTEXT),
+        rich_markup_mode=None,
+    )
+    return open_group(group, package, verbs)
+
+
+def open_group(group: Any, package: str, verbs: tuple[str, ...]) -> VerbGroup:
+    """Tell a group where its verbs are."""
+    assert isinstance(group, VerbGroup)
+    group.package = package
+    group.verbs = verbs
+    return group

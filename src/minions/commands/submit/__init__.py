@@ -1,0 +1,1 @@
+"""Hand in a batch."""

@@ -1,0 +1,1 @@
+"""Look at tasks, steer them, and fetch their results."""

@@ -1,0 +1,18 @@
+"""minions tasks pause."""
+
+from __future__ import annotations
+
+from minions.commands import options
+
+
+def command(
+    task: options.TaskReferences,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    server: options.Server = None,
+    token_file: options.TokenFile = None,
+) -> None:
+    """Hand out no more of a task; subtasks under way end."""
+    from minions.commands.steering import steer
+
+    steer(options.client(server, token_file), task, "pause", "Paused", json, quiet)

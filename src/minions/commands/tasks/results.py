@@ -1,0 +1,50 @@
+"""minions tasks results."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from minions.commands import options
+
+
+def command(
+    task: options.TaskReference,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Default: the task's name here; - is standard output."),
+    ] = None,
+    format: Annotated[
+        Literal["parquet", "jsonl", "csv"] | None,
+        typer.Option("--format", help="Default: by the file's name; jsonl on standard output."),
+    ] = None,
+    partial: Annotated[bool, typer.Option("--partial", help="Take what there is so far.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there already.")] = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    server: options.Server = None,
+    token_file: options.TokenFile = None,
+) -> None:
+    """Fetch the results in input order; every part is verified."""
+    from minions.client.task import export_format
+    from minions.commands.output import bytes_text, counted, print_json, to_stderr, to_stdout
+    from minions.domain.errors import Conflict
+
+    found = options.client(server, token_file).task(task)
+    if output == "-":
+        found.write(sys.stdout.buffer, format or "jsonl", partial)
+        return
+    path = Path(output or f"{found.view.task_name}.{format or found.view.output_format}").expanduser()
+    if path.exists() and not overwrite:
+        raise Conflict(f"{path} is there already", hint="Name another file with -o, or pass --overwrite.")
+    rows = found.write(path, export_format(path, format, found.view.output_format), partial)
+    if json:
+        print_json({"task": found.id, "path": str(path), "rows": rows, "size_bytes": path.stat().st_size})
+        return
+    to_stdout(str(path))
+    if not quiet:
+        state = "" if found.state == "completed" else f"; the task is {found.state}"
+        to_stderr(f"{counted(rows, 'row')}, {bytes_text(path.stat().st_size)}, every part verified{state}.")

@@ -1,0 +1,1 @@
+"""Make, list and revoke access tokens."""

@@ -1,0 +1,73 @@
+"""The lifecycle of tasks and subtasks: each state machine is one table."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class TaskState(StrEnum):
+    """Where a task stands. Pausing is orthogonal: a paused task keeps its state and hands out nothing."""
+
+    SUBMITTED = "submitted"  # stored; nobody has looked at the input yet
+    SPLITTING = "splitting"  # subtasks are being made; the first may run already
+    RUNNING = "running"  # all subtasks exist
+    FINISHING = "finishing"  # no subtask is open; the manifest is being written
+    COMPLETED = "completed"  # every row has an outcome
+    FAILED = "failed"  # the input could not be read, subtasks were set aside, or too many rows failed
+    CANCELLED = "cancelled"
+
+
+T = TaskState
+NEXT_TASK_STATES: dict[TaskState, frozenset[TaskState]] = {
+    T.SUBMITTED: frozenset({T.SPLITTING, T.FAILED, T.CANCELLED}),
+    T.SPLITTING: frozenset({T.RUNNING, T.FAILED, T.CANCELLED}),
+    T.RUNNING: frozenset({T.FINISHING, T.FAILED, T.CANCELLED}),
+    T.FINISHING: frozenset({T.COMPLETED, T.FAILED, T.CANCELLED}),
+    T.COMPLETED: frozenset(),
+    T.FAILED: frozenset(),
+    T.CANCELLED: frozenset(),
+}
+OPEN_TASK_STATES = frozenset(state for state, following in NEXT_TASK_STATES.items() if following)
+ENDED_TASK_STATES = frozenset(NEXT_TASK_STATES) - OPEN_TASK_STATES
+
+
+class SubtaskState(StrEnum):
+    """Where a subtask stands. No row says so: it is where the subtask is found (queue, acquirement or ledger)."""
+
+    QUEUED = "queued"
+    ACQUIRED = "acquired"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+S = SubtaskState
+NEXT_SUBTASK_STATES: dict[SubtaskState, frozenset[SubtaskState]] = {
+    S.QUEUED: frozenset({S.ACQUIRED, S.CANCELLED}),
+    S.ACQUIRED: frozenset({S.QUEUED, S.DONE, S.FAILED, S.CANCELLED}),
+    S.DONE: frozenset(),
+    S.FAILED: frozenset(),
+    S.CANCELLED: frozenset(),
+}
+ENDED_SUBTASK_STATES = frozenset({S.DONE, S.FAILED, S.CANCELLED})
+
+
+class LedgerEntry(StrEnum):
+    """What the ledger can say of a subtask. The last three are ends: at most one a subtask."""
+
+    PART = "part"  # rows [part_start, part_end) were committed
+    RELEASED = "released"  # the executor gave it back: the owner came, or it shut down. No attempt
+    LOST = "lost"  # the executor fell silent and the watchdog gave it back. Counts towards max_losses
+    FAULT = "fault"  # the executor could not do it. Counts towards max_attempts
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+MAX_ATTEMPTS = 3
+MAX_LOSSES = 5
+
+
+def retry_delay_seconds(attempt: int) -> float:
+    """Seconds that a subtask waits after its `attempt`-th fault (1, 2, …) before it is handed out again."""
+    return min(5.0 * 4 ** (attempt - 1), 300.0)

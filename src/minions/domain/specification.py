@@ -1,0 +1,110 @@
+"""What a task asks of an engine: parameters, checked as far as they can be without the input."""
+
+from __future__ import annotations
+
+import string
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class _Parameters(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str | None = Field(None, description="Column whose value names a row; carried into the output.")
+    keep: tuple[str, ...] = Field((), description="Columns to carry into the output.")
+    max_failed_share: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Stop the task once more than this share of its finished rows has failed (0 to 1).",
+    )
+
+
+class EmbedParameters(_Parameters):
+    """How texts become vectors. None takes what the model itself says."""
+
+    kind: Literal["embed"] = "embed"
+    column: str = Field("text", description="Column that holds the text.")
+    normalize: bool | None = Field(None, description="Scale every vector to length 1.")
+    dimensions: int | None = Field(
+        None, ge=1, description="Keep the first N numbers of each vector (Matryoshka models)."
+    )
+    prompt_name: str | None = Field(None, description="One of the model's own prompts, such as `query`.")
+    prompt: str | None = Field(None, description="Text put before every row's text.")
+    dtype: Literal["float32", "float16", "bfloat16"] = Field("float32", description="Precision of the weights.")
+    on_overflow: Literal["truncate", "fail"] = Field(
+        "truncate", description="A text longer than the model's window: cut it and say so, or fail the row."
+    )
+
+    @model_validator(mode="after")
+    def _one_prompt(self) -> EmbedParameters:
+        if self.prompt is not None and self.prompt_name is not None:
+            raise ValueError("give prompt or prompt_name, not both")
+        return self
+
+    def columns(self) -> list[str]:
+        """Input columns that the task works on."""
+        return [self.column]
+
+
+class CompleteParameters(_Parameters):
+    """How prompts become replies."""
+
+    kind: Literal["complete"] = "complete"
+    prompt: str = Field(
+        "{text}", min_length=1, description="Template; {column} stands for a row's value, {{ and }} for braces."
+    )
+    system: str | None = Field(None, description="System message.")
+    raw: bool = Field(False, description="Continue the prompt as it is, without the model's chat template.")
+    max_tokens: int = Field(256, ge=1, le=1_000_000, description="Most tokens of a reply.")
+    context_tokens: int = Field(
+        4096, ge=64, le=10_000_000, description="The model's window: prompt and reply together."
+    )
+    temperature: float = Field(0.0, ge=0, le=10)
+    top_p: float | None = Field(None, gt=0, le=1)
+    top_k: int | None = Field(None, ge=1)
+    seed: int = Field(0, ge=0, lt=2**31)
+    stop: tuple[str, ...] = ()
+    output_schema: dict[str, Any] | None = Field(None, description="JSON schema that every reply must follow.")
+    think: bool | Literal["low", "medium", "high"] | None = Field(
+        None, description="Reasoning, kept apart from the reply."
+    )
+    on_overflow: Literal["truncate", "fail"] = Field(
+        "fail", description="A prompt longer than the window: fail the row, or let the engine cut it and say so."
+    )
+
+    @model_validator(mode="after")
+    def _template(self) -> CompleteParameters:
+        names = self.columns()
+        if not names:
+            raise ValueError("prompt: the template names no {column}, so every row would get the same prompt")
+        if self.max_tokens >= self.context_tokens:
+            raise ValueError(
+                f"max_tokens ({self.max_tokens}) must be smaller than context_tokens ({self.context_tokens})"
+            )
+        return self
+
+    def columns(self) -> list[str]:
+        """Input columns that the prompt names, in order. Raises ValueError for a malformed template."""
+        names: list[str] = []
+        for _, name, spec, conversion in string.Formatter().parse(self.prompt):
+            if name is None:
+                continue
+            if not name or spec or conversion:
+                raise ValueError("prompt: write {column} with a plain column name; {{ and }} stand for braces")
+            if name not in names:
+                names.append(name)
+        return names
+
+    def render(self, fields: dict[str, Any]) -> str:
+        """The prompt of one row. Nothing is looked up by attribute, so a column name may hold anything but braces."""
+        pieces: list[str] = []
+        for literal, name, _, _ in string.Formatter().parse(self.prompt):
+            pieces.append(literal)
+            if name is not None:
+                pieces.append(str(fields[name]))
+        return "".join(pieces)
+
+
+Parameters = Annotated[EmbedParameters | CompleteParameters, Field(discriminator="kind")]

@@ -1,0 +1,1 @@
+"""The executor: pulls subtasks, runs an engine on them, and delivers parts."""

@@ -1,0 +1,48 @@
+"""A pool of threads that each work on one row, for engines that run several rows at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from minions.domain.errors import MinionsError
+from minions.domain.rows import Outcome, RowCode
+from minions.executor.engines.base import Emit, Fail, refusal
+
+
+class RowPool:
+    """Keeps `parallel` rows running, and `window` handed over, so that the slots behind it never drain."""
+
+    def __init__(self, parallel: int, window: int, work: Callable[[str], Outcome]) -> None:
+        """work(text): the outcome of one row, called from many threads; raises EngineFailed when none can be had."""
+        self._work = work
+        self._room = threading.Semaphore(window)
+        self._threads = ThreadPoolExecutor(parallel, thread_name_prefix="row")
+        self._ended = False
+
+    def run(self, keys: Sequence[int], texts: Sequence[str], emit: Emit, fail: Fail) -> None:
+        """Hand rows over; blocks while the window is full. See Engine.run."""
+        for key, text in zip(keys, texts, strict=True):
+            self._room.acquire()
+            self._threads.submit(self._one, key, text, emit, fail)
+
+    def close(self) -> None:
+        """Drop what waits; leave what runs."""
+        self._ended = True
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _one(self, key: int, text: str, emit: Emit, fail: Fail) -> None:
+        try:
+            if self._ended:
+                return
+            outcome = refusal(text) or self._work(text)
+        except MinionsError as error:
+            self._ended = True
+            fail(error)
+            return
+        except Exception as error:
+            outcome = Outcome(RowCode.ENGINE_REFUSED, f"the engine answered with {type(error).__name__}")
+        finally:
+            self._room.release()
+        emit(key, outcome)

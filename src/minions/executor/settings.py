@@ -1,0 +1,32 @@
+"""Settings of an executor, read once at the edge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorSettings:
+    """How an executor runs.
+
+    state: a directory of its own (identity, lock, logs). cache: where models are kept. kinds: what it takes (embed,
+    complete). memory_mb: what a model may use; None: three quarters of the machine's. threads: CPU threads of an
+    engine; None lets it choose. device: mps, cuda or cpu; None takes the best there is. ollama_url, openai_url: local
+    servers; None means that this engine is not offered. part_seconds: how often a long subtask commits what it has.
+    """
+
+    server: str
+    token: str = field(repr=False)
+    name: str
+    state: Path
+    cache: Path
+    owner: str = ""
+    kinds: tuple[str, ...] = ("embed", "complete")
+    preferences: tuple[str, ...] = ()
+    memory_mb: int | None = None
+    threads: int | None = None
+    device: str | None = None
+    ollama_url: str | None = None
+    openai_url: str | None = None
+    part_seconds: float = 60.0

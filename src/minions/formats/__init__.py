@@ -1,0 +1,1 @@
+"""Rows in and parts out: JSON lines, CSV and Parquet."""

@@ -1,0 +1,1 @@
+"""The embedded deployment: everything on one machine, started and stopped together."""

@@ -1,0 +1,1 @@
+"""The object store: keys, S3 and files, and signed links."""

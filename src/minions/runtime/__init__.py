@@ -1,0 +1,1 @@
+"""Clock, logs, loops, signals: what every process needs."""

@@ -1,0 +1,79 @@
+"""Access: who holds which token, and what it reaches."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import Callable
+
+from minions.domain.errors import AccessDenied, NotFound
+from minions.domain.task import Task
+from minions.store import access as table
+from minions.store.access import Token
+from minions.store.database import Database
+
+_REMEMBERED_SECONDS = 10.0
+_PREFIX = "mns_"
+
+
+def new_secret() -> str:
+    """A secret for a token: 256 random bits, with a prefix that secret scanners can look for."""
+    return _PREFIX + secrets.token_urlsafe(32)
+
+
+def hash_of(secret: str) -> bytes:
+    """What is stored in place of the secret; it is random, so a plain hash is enough."""
+    return hashlib.sha256(secret.encode()).digest()
+
+
+class Access:
+    """Checks tokens; one that was seen is remembered for a few seconds."""
+
+    def __init__(self, database: Database, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._database = database
+        self._monotonic = monotonic
+        self._known: dict[bytes, tuple[Token, float]] = {}
+        self._used: set[int] = set()
+
+    async def token(self, authorization: str | None) -> Token:
+        """The token of an Authorization header. Raises AccessDenied."""
+        scheme, _, secret = (authorization or "").partition(" ")
+        if scheme.lower() != "bearer" or not secret:
+            raise AccessDenied("this needs a token, in the header Authorization: Bearer …")
+        hashed = hash_of(secret.strip())
+        known = self._known.get(hashed)
+        if known is None or known[1] < self._monotonic():
+            async with self._database.connection() as connection:
+                token = await table.find_token(connection, hashed)
+            if token is None:
+                self._known.pop(hashed, None)
+                raise AccessDenied("this token is unknown, expired or revoked")
+            known = (token, self._monotonic() + _REMEMBERED_SECONDS)
+            self._known[hashed] = known
+        self._used.add(known[0].token_id)
+        return known[0]
+
+    async def write_uses(self) -> None:
+        """Note in the database which tokens were used since the last call."""
+        if self._used:
+            used, self._used = self._used, set()
+            async with self._database.connection() as connection:
+                await table.note_tokens_used(connection, sorted(used))
+
+
+def require(token: Token, *scopes: str) -> Token:
+    """Raises AccessDenied unless the token has one of the scopes; admin reaches everything."""
+    if token.scope != "admin" and token.scope not in scopes:
+        raise AccessDenied(
+            f"the token {token.name!r} has the scope {token.scope}; this needs {' or '.join(scopes) or 'admin'}",
+            hint="`minions tokens create --scope …` makes another.",
+        )
+    return token
+
+
+def reachable(token: Token, task: Task) -> Task:
+    """The task, if the token reaches its team; otherwise it is as if it were not there."""
+    if token.teams is not None and task.name.team not in token.teams:
+        raise NotFound(f"there is no task {task.id}")
+    return task

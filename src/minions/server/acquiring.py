@@ -1,0 +1,174 @@
+"""Acquiring: preferences first, then the oldest work of the lanes that fit; waiting costs nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from minions.domain.errors import MinionsError, Unavailable
+from minions.domain.matching import Capabilities, Lane, explain, objections
+from minions.domain.names import Preference
+from minions.domain.subtask import Acquired
+from minions.runtime.gather import Gatherer
+from minions.server.doorbell import Doorbell
+from minions.store import acquirements, tasks
+from minions.store.database import GONE, Connection, Database
+from minions.store.executors import Session
+
+_LANES_REMEMBERED_SECONDS = 2.0
+_SLOW_POLL_SECONDS = 5.0
+_WAKE_SPREAD_SECONDS = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    executor_id: int
+    lanes: tuple[str, ...]
+    preferred: tuple[int, ...]
+    exclude: tuple[int, ...]
+
+
+class HotConnections:
+    """One dedicated connection for each worker of a gatherer, opened again after it broke."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._open: dict[int, tuple[Connection, AsyncExitStack]] = {}
+
+    async def get(self, worker: int) -> Connection:
+        held = self._open.get(worker)
+        if held is not None and not held[0].is_closed():
+            return held[0]
+        await self.drop(worker)
+        stack = AsyncExitStack()
+        connection = await stack.enter_async_context(self._database.dedicated())
+        self._open[worker] = (connection, stack)
+        return connection
+
+    async def drop(self, worker: int) -> None:
+        """Close what a worker has; what was sent on it may or may not have happened."""
+        if held := self._open.pop(worker, None):
+            await held[1].aclose()
+
+    async def close(self) -> None:
+        for worker in list(self._open):
+            await self.drop(worker)
+
+
+class AcquireDesk:
+    """Hands out subtasks. Requests that arrive together share one statement."""
+
+    def __init__(
+        self,
+        database: Database,
+        doorbell: Doorbell,
+        *,
+        workers: int = 2,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._database = database
+        self._doorbell = doorbell
+        self._monotonic = monotonic
+        self._connections = HotConnections(database)
+        self._lanes: dict[str, int] = {}
+        self._lanes_until = 0.0
+        self._reading_lanes = asyncio.Lock()
+        self._gatherer: Gatherer[_Ask, Acquired | None] = Gatherer(
+            self._acquire_together,
+            workers=workers,
+            group=lambda ask: (ask.lanes, ask.preferred, ask.exclude),
+            key=lambda ask: object(),
+        )
+        doorbell.on_ring(self._forget_lanes)
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        try:
+            await self._gatherer.run()
+        finally:
+            await self._connections.close()
+
+    async def acquire(
+        self,
+        session: Session,
+        exclude: tuple[int, ...],
+        wait_seconds: float,
+        gone: Callable[[], Awaitable[bool]],
+    ) -> Acquired | None:
+        """One subtask for this executor, or None when there is none within the time.
+
+        gone() says whether the caller hung up: nothing is acquired for somebody who would never hear of it.
+        """
+        deadline = self._monotonic() + wait_seconds
+        while True:
+            acquired = await self._try(session, exclude)
+            left = deadline - self._monotonic()
+            if acquired is not None or left <= 0:
+                return acquired
+            if await self._doorbell.wait(min(left, _SLOW_POLL_SECONDS)):
+                # Spread, so that a ring does not send every poll of every server into the same millisecond.
+                await asyncio.sleep(random.uniform(0, _WAKE_SPREAD_SECONDS))
+            if await gone():
+                return None
+
+    async def reasons(self, capabilities: Capabilities) -> list[str]:
+        """Why there is nothing for an executor like this, although something waits."""
+        async with self._database.connection() as connection:
+            waiting = await tasks.waiting_lanes(connection)
+        return explain({Lane.parse(key): count for key, count in waiting.items()}, capabilities)
+
+    async def _try(self, session: Session, exclude: tuple[int, ...]) -> Acquired | None:
+        lanes = tuple(key for key in await self._open_lanes() if not objections(Lane.parse(key), session.capabilities))
+        if not lanes:
+            return None
+        preferred = await self._preferred(session, lanes, exclude) if session.preferences else ()
+        return await self._gatherer.ask(_Ask(session.executor_id, lanes, preferred, exclude))
+
+    async def _preferred(self, session: Session, lanes: tuple[str, ...], exclude: tuple[int, ...]) -> tuple[int, ...]:
+        wanted = [Preference.parse(text) for text in session.preferences]
+        async with self._database.connection() as connection:
+            found = await tasks.preferred_tasks(connection, wanted)
+        return tuple(task_id for task_id, lane in found if lane in lanes and task_id not in exclude)
+
+    def _forget_lanes(self) -> None:
+        self._lanes_until = 0.0
+
+    async def _open_lanes(self) -> list[str]:
+        if self._lanes_until <= self._monotonic():
+            async with self._reading_lanes:
+                if self._lanes_until <= self._monotonic():
+                    async with self._database.connection() as connection:
+                        self._lanes = await tasks.open_lanes(connection)
+                    self._lanes_until = self._monotonic() + _LANES_REMEMBERED_SECONDS
+        return list(self._lanes)
+
+    async def _acquire_together(self, worker: int, asks: list[_Ask]) -> list[Acquired | Exception | None]:
+        try:
+            connection = await self._connections.get(worker)
+            found = await self._acquire_for(connection, asks)
+        except GONE as error:
+            await self._connections.drop(worker)
+            raise Unavailable(f"PostgreSQL does not answer: {type(error).__name__}") from error
+        except MinionsError:
+            await self._connections.drop(worker)
+            raise
+        waiting: dict[int, list[Acquired]] = {}
+        for acquired in found:
+            waiting.setdefault(acquired.executor_id, []).append(acquired)
+        return [waiting[ask.executor_id].pop() if waiting.get(ask.executor_id) else None for ask in asks]
+
+    async def _acquire_for(self, connection: Connection, asks: list[_Ask]) -> list[Acquired]:
+        executors = [ask.executor_id for ask in asks]
+        first = asks[0]
+        found: list[Acquired] = []
+        if first.preferred:
+            found = await acquirements.acquire_from_tasks(connection, executors, first.preferred)
+            for acquired in found:
+                executors.remove(acquired.executor_id)
+        if executors:
+            found += await acquirements.acquire_from_lanes(connection, executors, first.lanes, first.exclude)
+        return found

@@ -1,0 +1,93 @@
+"""Acquiring a subtask, with all that an executor needs to do it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from minions.domain.names import number_of, public_id
+from minions.domain.subtask import Acquired, GiveBack
+from minions.objects.keys import part_key
+from minions.server.deployment import Deployment
+from minions.store import acquirements
+from minions.store.executors import Session
+from minions.wire.executor import AcquireAnswer, AcquireRequest, Assignment, InputPiece, Pin
+
+_EXTENSIONS = {"parquet": "parquet", "jsonl": "jsonl"}
+
+
+async def acquire_subtask(
+    deployment: Deployment, session: Session, request: AcquireRequest, gone: Callable[[], Awaitable[bool]]
+) -> AcquireAnswer:
+    """One subtask, or the reasons why there is none for this executor."""
+    exclude = tuple(sorted(number_of("tsk", task) for task in request.exclude))
+    acquired = await deployment.acquiring.acquire(session, exclude, request.wait_seconds, gone)
+    if acquired is None:
+        return AcquireAnswer(reasons=await deployment.acquiring.reasons(session.capabilities))
+    try:
+        return AcquireAnswer(assignment=await assignment_for(deployment, acquired))
+    except BaseException:
+        # The executor will never hear of it: give it back now, rather than when it turns out to be unlisted.
+        await asyncio.shield(_give_back(deployment, acquired))
+        raise
+
+
+async def _give_back(deployment: Deployment, acquired: Acquired) -> None:
+    async with deployment.database.connection() as connection:
+        await acquirements.give_back(
+            connection,
+            [GiveBack(acquired.acquirement_id, acquired.executor_id, "released", "not_delivered", delay_seconds=5)],
+        )
+
+
+async def assignment_for(deployment: Deployment, acquired: Acquired) -> Assignment:
+    """The message for an acquired subtask: what to read, what to run, where to write."""
+    task = await deployment.unchanging(acquired.task_id)
+    seconds = deployment.settings.link_seconds
+    form = acquired.format
+    return Assignment(
+        acquirement=public_id("acq", acquired.acquirement_id),
+        task=task.id,
+        team=acquired.name.team,
+        project=acquired.name.project,
+        task_name=acquired.name.task_name,
+        subtask_id=acquired.subtask_id,
+        attempt=acquired.attempt,
+        kind=task.kind,
+        engine=task.engine,
+        model=task.model,
+        parameters=task.specification.parameters,
+        input=InputPiece(
+            object=acquired.object,
+            name=acquired.object.rsplit("/", 1)[-1],
+            link=await deployment.inputs.sign_read(acquired.object, seconds),
+            size_bytes=acquired.object_bytes,
+            etag=acquired.object_etag,
+            format=form.format,
+            compression=form.compression,
+            delimiter=form.delimiter,
+            columns=list(form.columns),
+            start=acquired.range.start,
+            end=acquired.range.end,
+            cursor=acquired.cursor,
+        ),
+        output_format="jsonl" if task.specification.output_format == "jsonl" else "parquet",
+        output_link=await output_link(
+            deployment, acquired.task_id, acquired.subtask_id, acquired.cursor, acquired.acquirement_id
+        ),
+        links_expire_seconds=seconds,
+        pin=Pin(**acquired.pin) if acquired.pin else None,
+    )
+
+
+async def output_key(deployment: Deployment, task_id: int, subtask_id: int, start: int, acquirement_id: int) -> str:
+    """Where the part that begins at `start` lies. It contains the fence, so that two owners never write one object."""
+    task = await deployment.unchanging(task_id)
+    extension = _EXTENSIONS[task.specification.output_format]
+    return part_key(task.id, subtask_id, start, public_id("acq", acquirement_id), extension)
+
+
+async def output_link(deployment: Deployment, task_id: int, subtask_id: int, start: int, acquirement_id: int) -> str:
+    """A link to write the part that begins at `start`."""
+    key = await output_key(deployment, task_id, subtask_id, start, acquirement_id)
+    return await deployment.objects.sign_write(key, deployment.settings.link_seconds)

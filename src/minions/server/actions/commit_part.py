@@ -1,0 +1,91 @@
+"""Committing a part: fenced by the acquirement, the same answer when it is sent twice."""
+
+from __future__ import annotations
+
+from minions.domain.errors import AcquirementLost, Conflict, FieldError, ValidationFailed
+from minions.domain.names import number_of
+from minions.domain.subtask import PartCommit
+from minions.server.actions.acquire_subtask import output_key, output_link
+from minions.server.deployment import Deployment
+from minions.store import acquirements, tasks
+from minions.store.executors import Session
+from minions.wire.executor import CommitAnswer, CommitRequest
+
+
+async def commit_part(deployment: Deployment, session: Session, request: CommitRequest) -> CommitAnswer:
+    """Accept a part. Raises AcquirementLost when the subtask is not the executor's any more.
+
+    The key is the server's own: an executor cannot name another object as its output.
+    """
+    acquirement_id = number_of("acq", request.acquirement)
+    _check(request)
+    task_id, subtask_id = number_of("tsk", request.task), request.subtask_id
+    if request.rows:
+        await _agree(deployment, task_id, request)
+    key = await output_key(deployment, task_id, subtask_id, request.part_start, acquirement_id)
+    part = PartCommit(
+        acquirement_id=acquirement_id,
+        task_id=task_id,
+        subtask_id=subtask_id,
+        executor_id=session.executor_id,
+        start=request.part_start,
+        end=request.part_end,
+        final=request.final,
+        rows=request.rows,
+        failed_rows=request.failed_rows,
+        truncated_rows=request.truncated_rows,
+        key=key if request.rows else None,
+        sha256=bytes.fromhex(request.sha256) if request.sha256 and request.rows else None,
+        size_bytes=request.size_bytes,
+        input_bytes=request.input_bytes,
+        input_tokens=request.input_tokens,
+        output_tokens=request.output_tokens,
+        seconds=request.seconds,
+        detail={
+            "failures": request.failures,
+            "engine_version": request.engine_version,
+            "model_digest": request.model_digest,
+            "device": request.device,
+            "precision": request.precision,
+        },
+    )
+    if not await deployment.committing.commit(part):
+        async with deployment.database.connection() as connection:
+            if not await acquirements.was_committed(connection, part):
+                raise AcquirementLost
+    if request.final:
+        deployment.subtask_ended.set()
+        return CommitAnswer()
+    return CommitAnswer(
+        output_link=await output_link(deployment, task_id, subtask_id, request.part_end, acquirement_id)
+    )
+
+
+def _check(request: CommitRequest) -> None:
+    errors: list[FieldError] = []
+    if request.part_end < request.part_start:
+        errors.append(FieldError("part_end", "bad_range", "the part ends before it starts"))
+    if request.failed_rows > request.rows or request.truncated_rows > request.rows:
+        errors.append(FieldError("rows", "bad_count", "more rows failed, or were cut, than the part has"))
+    if sum(request.failures.values()) != request.failed_rows:
+        errors.append(FieldError("failures", "bad_count", "the failures by code do not add up to failed_rows"))
+    if bool(request.rows) != (request.sha256 is not None):
+        errors.append(FieldError("sha256", "bad_hash", "a part with rows needs its SHA-256, one without has none"))
+    if errors:
+        raise ValidationFailed(errors)
+
+
+async def _agree(deployment: Deployment, task_id: int, request: CommitRequest) -> None:
+    """All parts of a task come from the same weights in the same precision; the first part fixes which."""
+    pin = {"model_digest": request.model_digest, "precision": request.precision}
+    in_force = deployment.pins.get(task_id)
+    if in_force is None:
+        async with deployment.database.connection() as connection:
+            in_force = await tasks.pin_task(connection, task_id, pin)
+        if in_force is not None:
+            deployment.pins[task_id] = in_force
+    if in_force != pin:
+        raise Conflict(
+            "this task was begun with other weights or another precision",
+            hint="Release the subtask and leave the task to the executors that have the same model.",
+        )

@@ -1,0 +1,106 @@
+"""Giving subtasks back: released, failed, or left behind by an executor that says goodbye."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from minions.domain.errors import AcquirementLost, SessionReplaced
+from minions.domain.lifecycle import retry_delay_seconds
+from minions.domain.names import number_of, public_id
+from minions.domain.subtask import GiveBack
+from minions.server.deployment import Deployment
+from minions.store import acquirements, executors
+from minions.store.executors import Session
+from minions.wire.executor import (
+    BeatAnswer,
+    FailRequest,
+    GoodbyeRequest,
+    HeartbeatRequest,
+    ProgressRequest,
+    ReleaseRequest,
+)
+
+
+async def release_subtask(deployment: Deployment, session: Session, request: ReleaseRequest) -> None:
+    """The owner came, or the executor stops: back to the queue at once, and no attempt.
+
+    Releasing what is not owned any more is no error: the executor only wanted to be rid of it.
+    """
+    acquirement_id = number_of("acq", request.acquirement)
+    await _give_back(deployment, [GiveBack(acquirement_id, session.executor_id, "released", request.reason)])
+
+
+async def fail_subtask(deployment: Deployment, session: Session, request: FailRequest) -> None:
+    """The subtask could not be done: an attempt, and the next comes later each time. Raises AcquirementLost."""
+    acquirement_id = number_of("acq", request.acquirement)
+    async with deployment.database.transaction() as connection:
+        owned = await acquirements.owned_subtask(connection, acquirement_id, session.executor_id)
+        if owned is None:
+            raise AcquirementLost
+        delay = retry_delay_seconds(owned.attempt + 1)
+        given = GiveBack(acquirement_id, session.executor_id, "fault", request.code, request.message, delay)
+        await acquirements.give_back(connection, [given])
+    deployment.subtask_ended.set()
+
+
+async def say_goodbye(deployment: Deployment, session: Session, request: GoodbyeRequest) -> None:
+    """The executor ends; what it still holds is released."""
+    async with deployment.database.transaction() as connection:
+        if not await executors.say_goodbye(connection, session.executor_id, session.session, request.reason):
+            raise SessionReplaced
+        held = await acquirements.held_in_any_session(connection, session.executor_id)
+        await acquirements.give_back(
+            connection, [GiveBack(each, session.executor_id, "released", request.reason) for each in held]
+        )
+    deployment.sessions.forget(session.executor_id)
+    if held:
+        deployment.doorbell.ring()
+
+
+async def beat(deployment: Deployment, session: Session, request: HeartbeatRequest) -> BeatAnswer:
+    """Note how the executor is, and settle what it holds."""
+    async with deployment.database.connection() as connection:
+        known = await executors.heartbeat(
+            connection,
+            session.executor_id,
+            session.session,
+            state=request.state,
+            reason=request.reason,
+            preferences=request.preferences,
+            sample=request.sample,
+        )
+    if not known:
+        raise SessionReplaced
+    if request.preferences is not None and tuple(request.preferences) != session.preferences:
+        deployment.sessions.forget(session.executor_id)
+    return BeatAnswer(lost=await settle(deployment, session, request.holds))
+
+
+async def report_progress(deployment: Deployment, session: Session, request: ProgressRequest) -> BeatAnswer:
+    """A sign of life; tells the executor what it has lost meanwhile."""
+    return BeatAnswer(lost=await settle(deployment, session, list(request.rows)))
+
+
+async def settle(deployment: Deployment, session: Session, holds: Sequence[str]) -> list[str]:
+    """Compare what the executor lists with what it owns. Returns what it lists and does not own.
+
+    What it owns and does not list, for longer than a minute, it never heard of: the answer to its call was lost.
+    """
+    listed = {number_of("acq", each) for each in holds}
+    async with deployment.database.connection() as connection:
+        held = await acquirements.held_by(connection, session.executor_id, session.session)
+    unheard = [each.acquirement_id for each in held if each.settled and each.acquirement_id not in listed]
+    if unheard:
+        await _give_back(
+            deployment, [GiveBack(each, session.executor_id, "released", "answer_lost") for each in unheard]
+        )
+    owned = {each.acquirement_id for each in held}
+    return [public_id("acq", each) for each in sorted(listed - owned)]
+
+
+async def _give_back(deployment: Deployment, given: list[GiveBack]) -> None:
+    async with deployment.database.connection() as connection:
+        done = await acquirements.give_back(connection, given)
+    if any(each.queued for each in done):
+        deployment.doorbell.ring()
+    deployment.subtask_ended.set()

@@ -1,0 +1,68 @@
+"""Registering: an executor starts, and what its former run still held goes back."""
+
+from __future__ import annotations
+
+import uuid
+
+from minions.domain.errors import AccessDenied, FieldError, ValidationFailed
+from minions.domain.matching import Capabilities
+from minions.domain.names import Preference, public_id
+from minions.domain.subtask import GiveBack
+from minions.runtime.version import VERSION
+from minions.server.deployment import Deployment
+from minions.store import acquirements, executors
+from minions.store.access import Token
+from minions.wire.executor import RegisterAnswer, RegisterRequest
+
+
+async def register_executor(deployment: Deployment, token: Token, request: RegisterRequest) -> RegisterAnswer:
+    """Begin a session. A run that ended without a goodbye counts as a lost owner of what it held."""
+    check_preferences(request.preferences)
+    session = str(uuid.uuid4())
+    new = executors.NewExecutor(
+        instance=request.instance,
+        session=session,
+        name=request.name,
+        owner=request.owner,
+        version=request.version,
+        token_id=token.token_id,
+        device=request.device,
+        capabilities=Capabilities(frozenset(request.kinds), frozenset(request.engines), request.memory_mb),
+        preferences=tuple(request.preferences),
+    )
+    async with deployment.database.transaction() as connection:
+        executor_id = await executors.register_executor(connection, new)
+        if executor_id is None:
+            raise AccessDenied(
+                "this executor was registered with another token",
+                hint="Use the same token, or a new --state directory, which makes it another executor.",
+            )
+        left = [
+            GiveBack(acquirement_id, executor_id, "lost", "executor_restarted", "the executor started again")
+            for acquirement_id in await acquirements.held_in_any_session(connection, executor_id)
+        ]
+        await acquirements.give_back(connection, left)
+    deployment.sessions.forget(executor_id)
+    if left:
+        deployment.doorbell.ring()
+    settings = deployment.settings
+    return RegisterAnswer(
+        executor=public_id("exe", executor_id),
+        session=session,
+        lease_seconds=settings.lease_seconds,
+        heartbeat_seconds=settings.heartbeat_seconds,
+        progress_seconds=settings.progress_seconds,
+        server_version=VERSION,
+    )
+
+
+def check_preferences(preferences: list[str]) -> None:
+    """Raises ValidationFailed, naming each preference that is none."""
+    errors: list[FieldError] = []
+    for index, text in enumerate(preferences):
+        try:
+            Preference.parse(text)
+        except ValueError as error:
+            errors.append(FieldError(f"preferences[{index}]", "bad_preference", str(error)))
+    if errors:
+        raise ValidationFailed(errors)

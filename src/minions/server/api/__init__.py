@@ -1,0 +1,1 @@
+"""REST: routes translate between HTTP and actions, and do nothing else."""

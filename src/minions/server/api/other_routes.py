@@ -1,0 +1,137 @@
+"""Uploads, executors, tokens, and what the server says of itself."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from fastapi import APIRouter
+from starlette.responses import PlainTextResponse
+
+from minions.domain.errors import NotFound
+from minions.domain.names import number_of, public_id
+from minions.objects.keys import upload_key
+from minions.runtime.version import VERSION
+from minions.server.access import hash_of, new_secret
+from minions.server.actions.view_task import view_executor
+from minions.server.api.callers import Administrator, Anybody, Submitter
+from minions.server.api.paging import Limit, cut, ends
+from minions.server.deployment import Deployment
+from minions.store import access, executors
+from minions.store.access import TokenStanding
+from minions.wire.tasks import (
+    ExecutorPage,
+    ExecutorView,
+    ServerView,
+    TokenPage,
+    TokenRequest,
+    TokenView,
+    UploadAnswer,
+    UploadRequest,
+)
+
+_DAY_SECONDS = 86400.0
+
+
+def other_routes(deployment: Deployment) -> APIRouter:  # noqa: PLR0915 -- a router: one small function a route
+    """Routes beside those of tasks and of executors themselves."""
+    router = APIRouter()
+    database = deployment.database
+
+    @router.get("/healthz", response_class=PlainTextResponse, tags=["server"])
+    async def healthz() -> str:
+        """Whether the process answers."""
+        return "ok"
+
+    @router.get("/readyz", response_class=PlainTextResponse, tags=["server"])
+    async def readyz() -> str:
+        """Whether the database answers too."""
+        async with database.connection() as connection:
+            await access.read_deployment(connection)
+        return "ok"
+
+    @router.get("/api/v1/server", tags=["server"])
+    async def server(_: Anybody) -> ServerView:
+        """What the server says of itself."""
+        settings = deployment.settings
+        return ServerView(version=VERSION, label=settings.label, accepts_files=settings.accepts_files)
+
+    @router.post("/api/v1/uploads", status_code=201, tags=["uploads"])
+    async def upload(request: UploadRequest, token: Submitter) -> UploadAnswer:
+        """Announce a file; PUT its bytes to the link."""
+        seconds = deployment.settings.link_seconds
+        async with database.transaction() as connection:
+            number = await access.insert_upload(
+                connection, filename=request.filename, size_bytes=request.size_bytes, key="", token_id=token.token_id
+            )
+            key = upload_key(public_id("upl", number), request.filename)
+            await access.name_upload(connection, number, key)
+        return UploadAnswer(
+            upload=public_id("upl", number),
+            link=await deployment.objects.sign_write(key, seconds),
+            expires_at=datetime.now(UTC) + timedelta(seconds=seconds),
+        )
+
+    @router.get("/api/v1/executors", tags=["executors"])
+    async def list_executors(_: Submitter, after: str | None = None, limit: Limit = 100) -> ExecutorPage:
+        """Executors, those offline too."""
+        async with database.connection() as connection:
+            found = await executors.list_executors(
+                connection, after=number_of("exe", after) if after else 0, limit=limit + 1
+            )
+        page, more = cut([view_executor(each) for each in found], limit)
+        return ExecutorPage(data=page, **ends([each.id for each in page], more))
+
+    @router.get("/api/v1/executors/{executor}", tags=["executors"])
+    async def show_executor(_: Submitter, executor: str) -> ExecutorView:
+        """One executor."""
+        async with database.connection() as connection:
+            found = await executors.list_executors(connection, executor_id=number_of("exe", executor), limit=1)
+        if not found:
+            raise NotFound(f"there is no executor {executor}", hint="`minions executors ls` lists them.")
+        return view_executor(found[0])
+
+    @router.post("/api/v1/tokens", status_code=201, tags=["tokens"])
+    async def create_token(request: TokenRequest, _: Administrator) -> TokenView:
+        """Make a token; its secret is shown in this answer and never again."""
+        secret = new_secret()
+        async with database.connection() as connection:
+            made = await access.insert_token(
+                connection,
+                name=request.name,
+                scope=request.scope,
+                teams=request.teams,
+                secret_sha256=hash_of(secret),
+                expires_seconds=None if request.expires_days is None else request.expires_days * _DAY_SECONDS,
+            )
+        assert made is not None  # 256 random bits do not repeat
+        return _view_token(made).model_copy(update={"secret": secret})
+
+    @router.get("/api/v1/tokens", tags=["tokens"])
+    async def list_tokens(_: Administrator) -> TokenPage:
+        """Tokens, without their secrets."""
+        async with database.connection() as connection:
+            data = [_view_token(each) for each in await access.list_tokens(connection)]
+        return TokenPage(data=data, **ends([each.id for each in data], False))
+
+    @router.delete("/api/v1/tokens/{token_id}", status_code=204, tags=["tokens"])
+    async def revoke_token(token_id: str, _: Administrator) -> None:
+        """Revoke a token; it stops working within seconds."""
+        async with database.connection() as connection:
+            if not await access.revoke_token(connection, number_of("tok", token_id)):
+                raise NotFound(f"there is no token {token_id}", hint="`minions tokens ls` lists them.")
+
+    return router
+
+
+def _view_token(standing: TokenStanding) -> TokenView:
+    return TokenView.model_validate(
+        {
+            "id": public_id("tok", standing.token.token_id),
+            "name": standing.token.name,
+            "scope": standing.token.scope,
+            "teams": None if standing.token.teams is None else list(standing.token.teams),
+            "created_at": standing.created_at,
+            "expires_at": standing.expires_at,
+            "last_used_at": standing.last_used_at,
+        }
+    )

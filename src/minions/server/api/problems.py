@@ -1,0 +1,109 @@
+"""Problem documents for every error, and a request id for every answer."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from minions.domain.errors import FieldError, MinionsError, Unavailable, ValidationFailed
+from minions.wire.problems import MEDIA_TYPE, Problem, problem_of
+
+log = logging.getLogger(__name__)
+
+_RETRY_AFTER_SECONDS = 1
+
+
+class RequestIds:
+    """Gives every request an id, told in the answer's X-Request-Id and in problem documents."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = f"req_{secrets.token_hex(8)}"
+        scope["request_id"] = request_id
+
+        async def send_with_id(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
+            await send(message)
+
+        await self._app(scope, receive, send_with_id)
+
+
+def add_problem_handlers(app: Starlette) -> None:
+    """Answer every error with a problem document."""
+    app.add_exception_handler(MinionsError, _minions_error)
+    app.add_exception_handler(RequestValidationError, _validation_error)
+    app.add_exception_handler(ValidationError, _validation_error)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+def _request_id(request: Request) -> str:
+    return request.scope.get("request_id", "")
+
+
+def _answer(problem: Problem, headers: dict[str, str] | None = None) -> Response:
+    return Response(problem.model_dump_json(), problem.status, headers, MEDIA_TYPE)
+
+
+async def _minions_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, MinionsError)
+    problem = problem_of(error, _request_id(request))
+    if isinstance(error, Unavailable):
+        return _answer(problem, {"Retry-After": str(_RETRY_AFTER_SECONDS)})
+    return _answer(problem)
+
+
+async def _validation_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, (RequestValidationError, ValidationError))
+    return _answer(problem_of(ValidationFailed(field_errors(list(error.errors()))), _request_id(request)))
+
+
+def field_errors(found: list[Any]) -> list[FieldError]:
+    """pydantic's errors, each with its field as people write it; values are never quoted."""
+    errors: list[FieldError] = []
+    for entry in found:
+        place = [str(piece) for piece in entry["loc"] if piece not in ("body", "query", "path", "embed", "complete")]
+        message = str(entry["msg"]).removeprefix("Value error, ")
+        errors.append(FieldError(".".join(place) or "body", str(entry["type"]), message))
+    return errors
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    problem = Problem(
+        title=error.detail,
+        status=error.status_code,
+        detail=f"{request.method} {request.url.path}: {error.detail}",
+        code={404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "http_error"),
+        request_id=_request_id(request),
+    )
+    return _answer(problem, dict(error.headers or {}))
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    log.exception("%s %s (%s)", request.method, request.url.path, _request_id(request), exc_info=error)
+    return _answer(
+        Problem(
+            title="Something went wrong in the server",
+            status=500,
+            detail="the server met an error that it does not know",
+            code="internal",
+            hint="Look for the request id in the server's log.",
+            request_id=_request_id(request),
+        )
+    )

@@ -1,0 +1,207 @@
+"""Tasks over REST."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Response
+
+from minions.domain.errors import FieldError, NotFound, ValidationFailed
+from minions.domain.lifecycle import ENDED_TASK_STATES, OPEN_TASK_STATES, TaskState
+from minions.domain.names import TaskName, number_of, public_id
+from minions.domain.task import Task
+from minions.server.access import reachable
+from minions.server.actions.change_task import cancel_task, pause_task, resume_task
+from minions.server.actions.submit_task import submit_task
+from minions.server.actions.view_task import names_of, view_ledger, view_subtasks, view_task
+from minions.server.api.callers import Submitter
+from minions.server.api.paging import Limit, TaskLimit, cut, ends
+from minions.server.background.splitter import Splitter
+from minions.server.deployment import Deployment, read_task
+from minions.store import subtasks, tasks
+from minions.store.access import Token
+from minions.store.subtasks import Part
+from minions.wire.tasks import (
+    LedgerPage,
+    PartPage,
+    PartView,
+    SubmitRequest,
+    SubtaskPage,
+    TaskPage,
+    TaskView,
+)
+
+_LEDGER_ENTRIES = ["released", "lost", "fault", "done", "failed", "cancelled"]
+
+
+def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noqa: C901, PLR0915 -- one small function a route
+    """Routes under /api/v1/tasks."""
+    router = APIRouter(prefix="/api/v1/tasks", tags=["tasks"])
+    database = deployment.database
+
+    async def view(task: Task) -> TaskView:
+        async with database.connection() as connection:
+            return await view_task(connection, task)
+
+    async def find(token: Token, task: str) -> Task:
+        async with database.connection() as connection:
+            return reachable(token, await read_task(connection, number_of("tsk", task)))
+
+    @router.post("", status_code=201)
+    async def submit(
+        request: SubmitRequest,
+        token: Submitter,
+        response: Response,
+        idempotency_key: Annotated[str | None, Header(max_length=255)] = None,
+    ) -> TaskView:
+        """Submit a task."""
+        submitted = await submit_task(deployment, token, request, idempotency_key)
+        if submitted.created:
+            splitter.submitted.set()
+        else:
+            response.status_code = 200
+        return await view(submitted.task)
+
+    @router.get("")
+    async def list_(
+        token: Submitter,
+        team: str | None = None,
+        project: str | None = None,
+        state: Annotated[str | None, Query(description="A state, or active, or ended.")] = None,
+        after: str | None = None,
+        limit: TaskLimit = 20,
+    ) -> TaskPage:
+        """Tasks, newest first."""
+        async with database.connection() as connection:
+            found = await tasks.list_tasks(
+                connection,
+                team=team,
+                project=project,
+                states=_states(state),
+                reachable_teams=token.teams,
+                before=number_of("tsk", after) if after else None,
+                limit=limit + 1,
+            )
+            page, more = cut(found, limit)
+            data = [await view_task(connection, task) for task in page]
+        return TaskPage(data=data, **ends([task.id for task in page], more))
+
+    @router.get("/by-name/{team}/{project}/{task_name}")
+    async def by_name(token: Submitter, team: str, project: str, task_name: str) -> TaskView:
+        """The task of this name."""
+        name = TaskName(team, project, task_name)
+        async with database.connection() as connection:
+            task_id = await tasks.find_by_name(connection, name)
+            if task_id is None:
+                raise NotFound(f"there is no task {name}", hint="`minions tasks ls` lists them.")
+            return await view_task(connection, reachable(token, await read_task(connection, task_id)))
+
+    @router.get("/{task}")
+    async def show(token: Submitter, task: str) -> TaskView:
+        """One task."""
+        return await view(await find(token, task))
+
+    @router.post("/{task}/pause")
+    async def pause(token: Submitter, task: str) -> TaskView:
+        """Hand out nothing more of it until it is resumed."""
+        return await view(await pause_task(deployment, token, number_of("tsk", task)))
+
+    @router.post("/{task}/resume")
+    async def resume(token: Submitter, task: str) -> TaskView:
+        """Hand it out again."""
+        return await view(await resume_task(deployment, token, number_of("tsk", task)))
+
+    @router.post("/{task}/cancel")
+    async def cancel(token: Submitter, task: str) -> TaskView:
+        """End it now; what is committed stays."""
+        return await view(await cancel_task(deployment, token, number_of("tsk", task)))
+
+    @router.get("/{task}/subtasks")
+    async def list_subtasks(
+        token: Submitter, task: str, state: str | None = None, after: int = -1, limit: Limit = 100
+    ) -> SubtaskPage:
+        """Its subtasks, by number."""
+        found = await find(token, task)
+        async with database.connection() as connection:
+            rows = await view_subtasks(connection, found.task_id, state=state, after=after, limit=limit + 1)
+        page, more = cut(rows, limit)
+        return SubtaskPage(data=page, **ends([str(each.subtask_id) for each in page], more))
+
+    @router.get("/{task}/ledger")
+    async def list_ledger(
+        token: Submitter, task: str, entry: str | None = None, after: str | None = None, limit: Limit = 100
+    ) -> LedgerPage:
+        """What became of its subtasks, oldest first; entry=part lists the parts, which are left out otherwise."""
+        found = await find(token, task)
+        entries = [entry] if entry else _LEDGER_ENTRIES
+        start = number_of("led", after) if after else 0
+        async with database.connection() as connection:
+            rows = await view_ledger(connection, found.task_id, after=start, entries=entries, limit=limit + 1)
+        page, more = cut(rows, limit)
+        return LedgerPage(data=[view for _, view in page], **ends([public_id("led", each) for each, _ in page], more))
+
+    @router.get("/{task}/parts")
+    async def list_parts(
+        token: Submitter, task: str, after: str | None = None, failed_only: bool = False, limit: Limit = 100
+    ) -> PartPage:
+        """Its committed parts in input order, each with a link to read it."""
+        found = await find(token, task)
+        async with database.connection() as connection:
+            rows = await subtasks.list_parts(
+                connection, found.task_id, after=_place(after), failed_only=failed_only, limit=limit + 1
+            )
+            page, more = cut(rows, limit)
+            names = await names_of(connection, (part.executor_id for part in page))
+            counts = await tasks.read_counts(connection, found)
+        data = [await _view_part(deployment, part, names.get(part.executor_id)) for part in page]
+        return PartPage(
+            data=data,
+            complete=found.state in ENDED_TASK_STATES,
+            missing=counts.total - counts.done,
+            **ends([f"{part.subtask_id}-{part.start}" for part in page], more),
+        )
+
+    return router
+
+
+async def _view_part(deployment: Deployment, part: Part, executor: str | None) -> PartView:
+    link = await deployment.objects.sign_read(part.key, deployment.settings.link_seconds) if part.key else None
+    return PartView(
+        subtask_id=part.subtask_id,
+        part_start=part.start,
+        part_end=part.end,
+        rows=part.rows,
+        failed_rows=part.failed_rows,
+        sha256=part.sha256.hex() if part.sha256 else None,
+        size_bytes=part.size_bytes,
+        key=part.key,
+        link=link,
+        executor=executor,
+        model_digest=part.detail.get("model_digest", ""),
+        engine_version=part.detail.get("engine_version", ""),
+        device=part.detail.get("device", ""),
+    )
+
+
+def _states(text: str | None) -> frozenset[TaskState] | None:
+    match text:
+        case None:
+            return None
+        case "active":
+            return OPEN_TASK_STATES
+        case "ended":
+            return ENDED_TASK_STATES
+        case _ if text in TaskState.__members__.values():
+            return frozenset({TaskState(text)})
+        case _:
+            known = ", ".join(["active", "ended", *TaskState])
+            raise ValidationFailed([FieldError("state", "unknown_state", f"{text!r} is none of {known}")])
+
+
+def _place(after: str | None) -> tuple[int, int]:
+    if after is None:
+        return (-1, -1)
+    subtask, dash, start = after.partition("-")
+    if not (dash and subtask.isdigit() and start.isdigit() and len(subtask) < 10 and len(start) < 19):
+        raise ValidationFailed([FieldError("after", "bad_place", "pass the last_id of the page before")])
+    return int(subtask), int(start)

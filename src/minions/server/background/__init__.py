@@ -1,0 +1,1 @@
+"""What a server does beside answering: splitting, finishing, signs of life."""

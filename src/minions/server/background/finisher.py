@@ -1,0 +1,148 @@
+"""The finisher: closes tasks of which nothing is open, and writes their manifests."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from typing import Any
+
+from minions.domain.errors import Unavailable
+from minions.domain.lifecycle import TaskState
+from minions.domain.names import public_id
+from minions.domain.task import Counts, Task
+from minions.objects.keys import manifest_key
+from minions.runtime.version import VERSION
+from minions.server.actions.change_task import end_early
+from minions.server.actions.view_task import names_of
+from minions.server.deployment import Deployment, read_task
+from minions.store import subtasks, tasks
+
+log = logging.getLogger(__name__)
+
+_POLL_SECONDS = 2.0
+_TOGETHER_SECONDS = 0.05  # ends come in bursts; one look is enough for all of them
+_PAGE = 1000
+
+
+class Finisher:
+    """Finishes tasks. Several servers may try: the row's lock and the state table let one succeed."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._deployment = deployment
+
+    async def run(self) -> None:
+        """Until cancelled: look after every end of a subtask here, and at every poll."""
+        ended = self._deployment.subtask_ended
+        while True:
+            try:
+                await self._stop_hopeless()
+                await self._finish_all()
+            except Unavailable as error:
+                log.warning("finisher: %s", error)
+            try:
+                await asyncio.wait_for(ended.wait(), _POLL_SECONDS)
+            except TimeoutError:
+                continue
+            ended.clear()
+            await asyncio.sleep(_TOGETHER_SECONDS)
+
+    async def _finish_all(self) -> None:
+        async with self._deployment.database.connection() as connection:
+            ready = await tasks.tasks_to_finish(connection)
+        for task_id in ready:
+            try:
+                await self._finish(task_id)
+            except Unavailable:
+                raise
+            except Exception:
+                log.exception("finishing task %d; it is tried again", task_id)
+
+    async def _finish(self, task_id: int) -> None:
+        database = self._deployment.database
+        async with database.transaction() as connection:
+            await tasks.lock_task(connection, task_id)
+            if await tasks.has_open_subtasks(connection, task_id):
+                return
+            await tasks.change_state(connection, task_id, TaskState.FINISHING)
+        async with database.connection() as connection:
+            task = await read_task(connection, task_id)
+            counts = await tasks.count(connection, task_id)
+        if task.state is not TaskState.FINISHING:
+            return
+        state, reason = _verdict(counts, task.specification.parameters.max_failed_share)
+        key = manifest_key(task.id)
+        manifest = await self._manifest(task, counts, state)
+        await self._deployment.objects.write(key, json.dumps(manifest, indent=1).encode())
+        async with database.connection() as connection:
+            await tasks.end_task(connection, task_id, state, reason, counts, key)
+        log.info("task %s is %s: %d rows, %d failed", task.name, state, counts.rows, counts.failed_rows)
+
+    async def _manifest(self, task: Task, counts: Counts, state: TaskState) -> dict[str, Any]:
+        """What the results are made of: parts in input order with their hashes, and where they come from."""
+        parts: list[dict[str, Any]] = []
+        row = 0
+        async with self._deployment.database.connection() as connection:
+            after = (-1, -1)
+            while page := await subtasks.list_parts(
+                connection, task.task_id, after=after, failed_only=False, limit=_PAGE
+            ):
+                names = await names_of(connection, (part.executor_id for part in page))
+                for part in page:
+                    parts.append(
+                        {
+                            "subtask": part.subtask_id,
+                            "start": part.start,
+                            "end": part.end,
+                            "first_row": row,
+                            "rows": part.rows,
+                            "failed_rows": part.failed_rows,
+                            "key": part.key,
+                            "sha256": part.sha256.hex() if part.sha256 else None,
+                            "size_bytes": part.size_bytes,
+                            "executor": names.get(part.executor_id),
+                        }
+                        | {name: part.detail.get(name) for name in ("engine_version", "model_digest", "device")}
+                    )
+                    row += part.rows
+                after = (page[-1].subtask_id, page[-1].start)
+        return {
+            "format": "minions manifest 1",
+            "minions_version": VERSION,
+            "task": task.id,
+            "name": {"team": task.name.team, "project": task.name.project, "task_name": task.name.task_name},
+            "state": state.value,
+            "kind": task.kind,
+            "engine": task.engine,
+            "model": task.model,
+            "pin": task.pin,
+            "parameters": task.specification.parameters.model_dump(mode="json"),
+            "inputs": list(task.specification.inputs),
+            "output_format": task.specification.output_format,
+            "subtasks": counts.total,
+            "subtasks_failed": counts.failed,
+            "rows": counts.rows,
+            "failed_rows": counts.failed_rows,
+            "failures": counts.failures,
+            "parts": parts,
+        }
+
+    async def _stop_hopeless(self) -> None:
+        """End tasks of which a larger share of rows failed than they allow."""
+        async with self._deployment.database.connection() as connection:
+            found = await tasks.tasks_over_their_limit(connection)
+        for task_id, rows, failed in found:
+            reason = f"{failed} of {rows} rows failed, more than the task allows (max_failed_share)"
+            async with self._deployment.database.transaction() as connection:
+                await tasks.lock_task(connection, task_id)
+                await end_early(connection, task_id, TaskState.FAILED, reason)
+            log.info("task %s was stopped: %s", public_id("tsk", task_id), reason)
+
+
+def _verdict(counts: Counts, max_failed_share: float | None) -> tuple[TaskState, str]:
+    if counts.failed:
+        noun = "subtask was" if counts.failed == 1 else "subtasks were"
+        return TaskState.FAILED, f"{counts.failed} of {counts.total} {noun} set aside; their rows are missing"
+    if max_failed_share is not None and counts.failed_rows > counts.rows * max_failed_share:
+        return TaskState.FAILED, f"{counts.failed_rows} of {counts.rows} rows failed, more than max_failed_share allows"
+    return TaskState.COMPLETED, ""

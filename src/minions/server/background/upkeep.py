@@ -1,0 +1,29 @@
+"""Upkeep: the small things that a server does every second."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from minions.domain.errors import Unavailable
+from minions.server.deployment import Deployment
+from minions.store import access, acquirements
+
+log = logging.getLogger(__name__)
+
+_TICK_SECONDS = 1.0
+
+
+async def keep_up(deployment: Deployment) -> None:
+    """Until cancelled: say that a server is there, write signs of life, make due subtasks available."""
+    while True:
+        try:
+            await deployment.sessions.write_signs_of_life()
+            async with deployment.database.connection() as connection:
+                await access.note_serving(connection)
+                if await acquirements.promote_due(connection):
+                    deployment.doorbell.ring()
+            await deployment.access.write_uses()
+        except Unavailable as error:
+            log.warning("upkeep: %s", error)
+        await asyncio.sleep(_TICK_SECONDS)

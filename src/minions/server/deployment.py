@@ -1,0 +1,127 @@
+"""The deployment: everything that routes and background loops of a server work with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from minions.domain.errors import NotFound
+from minions.domain.names import public_id
+from minions.domain.task import Task
+from minions.objects.base import ObjectStore
+from minions.objects.files import FileObjects
+from minions.objects.open import open_objects
+from minions.objects.s3 import S3Settings
+from minions.server.access import Access, hash_of, new_secret
+from minions.server.acquiring import AcquireDesk
+from minions.server.committing import CommitDesk
+from minions.server.doorbell import Doorbell
+from minions.server.inputs import Inputs
+from minions.server.sessions import Sessions
+from minions.server.settings import ServerSettings
+from minions.store import access as access_table
+from minions.store import tasks
+from minions.store.database import Connection, Database
+from minions.store.migrations import migrate
+
+_TASKS_REMEMBERED = 4096
+
+
+@dataclass(slots=True)
+class Deployment:
+    """One server's parts.
+
+    link_secret: signs links to objects that are files. subtask_ended: set when the finisher may find something to do.
+    pins: what the first parts of tasks fixed, remembered so that a commit need not ask.
+    """
+
+    settings: ServerSettings
+    database: Database
+    objects: ObjectStore
+    inputs: Inputs
+    access: Access
+    sessions: Sessions
+    doorbell: Doorbell
+    acquiring: AcquireDesk
+    committing: CommitDesk
+    link_secret: bytes
+    subtask_ended: asyncio.Event = field(default_factory=asyncio.Event)
+    pins: dict[int, dict[str, str]] = field(default_factory=dict[int, dict[str, str]])
+    _tasks: OrderedDict[int, Task] = field(default_factory=OrderedDict[int, Task])
+
+    @property
+    def object_files(self) -> FileObjects | None:
+        """The deployment's own store, if it is a folder that this server must serve by signed links."""
+        return self.objects if isinstance(self.objects, FileObjects) else None
+
+    async def unchanging(self, task_id: int) -> Task:
+        """A task for what never changes in it (names, model, specification); its state may be old."""
+        task = self._tasks.get(task_id)
+        if task is None:
+            async with self.database.connection() as connection:
+                task = await read_task(connection, task_id)
+            self._tasks[task_id] = task
+            if len(self._tasks) > _TASKS_REMEMBERED:
+                self._tasks.popitem(last=False)
+        return task
+
+
+async def read_task(connection: Connection, task_id: int) -> Task:
+    """A task as it is now. Raises NotFound."""
+    task = await tasks.read_task(connection, task_id)
+    if task is None:
+        raise NotFound(f"there is no task {public_id('tsk', task_id)}")
+    return task
+
+
+@asynccontextmanager
+async def open_deployment(settings: ServerSettings) -> AsyncGenerator[Deployment]:
+    """Migrate the database, open all parts, and close them at the end. Raises Unavailable, Conflict, ValueError."""
+    await migrate(settings.database_url, settings.label)
+    database = await Database.open(settings.database_url, connections=settings.connections)
+    try:
+        async with database.connection() as connection:
+            secret = (await access_table.read_deployment(connection)).link_secret
+            await access_table.note_serving(connection)
+        s3 = S3Settings(endpoint=settings.s3_endpoint, region=settings.s3_region)
+        objects = open_objects(settings.objects, link_secret=secret, base_url="", s3=s3)
+        await objects.check_writable()
+        doorbell = Doorbell(database)
+        yield Deployment(
+            settings=settings,
+            database=database,
+            objects=objects,
+            inputs=Inputs(objects, s3=s3, accepts_files=settings.accepts_files, link_secret=secret),
+            access=Access(database),
+            sessions=Sessions(database),
+            doorbell=doorbell,
+            acquiring=AcquireDesk(database, doorbell),
+            committing=CommitDesk(database),
+            link_secret=secret,
+        )
+    finally:
+        await database.close()
+
+
+async def ensure_tokens(deployment: Deployment) -> str | None:
+    """Make the tokens that the settings name. Without any token at all one for the administrator is made; its secret
+    is returned, to be shown once."""
+    wanted = {"admin": deployment.settings.admin_token, "executor": deployment.settings.executor_token}
+    async with deployment.database.connection() as connection:
+        fresh = None
+        if not any(wanted.values()) and not await access_table.count_tokens(connection):
+            wanted["admin"] = fresh = new_secret()
+        for scope, secret in wanted.items():
+            if secret is not None:
+                await access_table.insert_token(
+                    connection,
+                    name=f"first {scope}",
+                    scope=scope,
+                    teams=None,
+                    secret_sha256=hash_of(secret),
+                    expires_seconds=None,
+                )
+    return fresh

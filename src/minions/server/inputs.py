@@ -1,0 +1,109 @@
+"""Inputs: from what a task names to objects that can be read, split and signed for."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from pathlib import Path
+
+from minions.domain.errors import AccessDenied, ObjectMissing
+from minions.formats.source import ByteSource
+from minions.objects.base import ObjectStore
+from minions.objects.files import FileObjects
+from minions.objects.keys import ObjectUri, folder_of, is_pattern, matches
+from minions.objects.open import open_input
+from minions.objects.s3 import S3Settings
+
+_OWN = "objects:"  # how an object of the deployment's own store is written down
+
+
+@dataclass(frozen=True, slots=True)
+class InputObject:
+    """One object of an input. uri: as it is stored with a subtask."""
+
+    uri: str
+    size_bytes: int
+    etag: str
+
+    @property
+    def name(self) -> str:
+        return self.uri.rsplit("/", 1)[-1]
+
+
+class Inputs:
+    """Finds, opens and signs inputs: objects of the deployment's own store, other buckets, files of this machine."""
+
+    def __init__(self, objects: ObjectStore, *, s3: S3Settings | None, accepts_files: bool, link_secret: bytes) -> None:
+        self._objects = objects
+        self._s3 = s3
+        self._buckets: dict[str, ObjectStore] = {}
+        self.file_secret = hmac.new(link_secret, b"files of this machine", hashlib.sha256).digest()
+        # Links to files of this machine have a place and a secret of their own, so that neither kind opens the other.
+        self.files = FileObjects(Path("/"), link_secret=self.file_secret, base_url="/files") if accepts_files else None
+
+    @staticmethod
+    def own(key: str) -> str:
+        """The URI of an object in the deployment's own store."""
+        return _OWN + key
+
+    def place(self, uri: str) -> tuple[ObjectStore, str]:
+        """The store and the key in it. Raises ValueError for no URI, AccessDenied for a file where none is accepted."""
+        if uri.startswith(_OWN):
+            return self._objects, uri.removeprefix(_OWN)
+        if uri.startswith("file:"):
+            if self.files is None:
+                raise AccessDenied(
+                    f"{uri} would be read on the server's machine",
+                    hint="Upload the file: `minions submit` does so for a plain path.",
+                )
+            return self.files, ObjectUri.parse(uri).key
+        bucket = ObjectUri.parse(uri).bucket
+        if bucket not in self._buckets:
+            self._buckets[bucket], _ = open_input(uri, s3=self._s3)
+        return self._buckets[bucket], ObjectUri.parse(uri).key
+
+    async def expand(self, uri: str) -> AsyncGenerator[InputObject]:
+        """The objects behind a URI, in order of their keys. Raises ObjectMissing when there is none."""
+        store, key = self.place(uri)
+        if uri.startswith(_OWN) or not is_pattern(key):
+            facts = await store.head(key)
+            yield InputObject(uri, facts.size_bytes, facts.etag)
+            return
+        base = uri[: len(uri) - len(key)]
+        found = False
+        async for facts in store.list(folder_of(key)):
+            if matches(key, facts.key):
+                found = True
+                yield InputObject(base + facts.key, facts.size_bytes, facts.etag)
+        if not found:
+            raise ObjectMissing(f"nothing lies at {uri}")
+
+    def open(self, uri: str) -> ByteSource:
+        """Open for reading in threads. Blocks."""
+        store, key = self.place(uri)
+        return store.source(key)
+
+    async def sign_read(self, uri: str, seconds: int) -> str:
+        """A link to read it."""
+        store, key = self.place(uri)
+        return await store.sign_read(key, seconds)
+
+    async def model_files(self, uri: str, seconds: int) -> list[tuple[str, int, str]]:
+        """(name, bytes, link) of a model that lies at a URI: a single file, or all files of a folder."""
+        store, key = self.place(uri)
+        try:
+            facts = await store.head(key) if not key.endswith("/") else None
+        except ObjectMissing:
+            facts = None
+        if facts is not None:
+            return [(key.rsplit("/", 1)[-1], facts.size_bytes, await store.sign_read(key, seconds))]
+        folder = key.rstrip("/")
+        found = [
+            (entry.key.removeprefix(folder + "/"), entry.size_bytes, await store.sign_read(entry.key, seconds))
+            async for entry in store.list(folder)
+        ]
+        if not found:
+            raise ObjectMissing(f"no model lies at {uri}")
+        return found

@@ -1,0 +1,65 @@
+"""Sessions of executors: who speaks, remembered so that the hot calls need not ask the database."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from minions.domain.errors import AccessDenied, SessionReplaced
+from minions.domain.names import number_of
+from minions.store import executors as table
+from minions.store.access import Token
+from minions.store.database import Database
+from minions.store.executors import Session
+from minions.wire.executor import FromExecutor
+
+_REMEMBERED_SECONDS = 30.0
+
+
+class Sessions:
+    """Checks who speaks, and collects signs of life for one statement a tick."""
+
+    def __init__(self, database: Database, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._database = database
+        self._monotonic = monotonic
+        self._known: dict[int, tuple[Session, float]] = {}
+        self._alive: set[int] = set()
+
+    async def check(self, caller: FromExecutor, token: Token) -> Session:
+        """The caller's session. Raises SessionReplaced when another run took its place, AccessDenied: another token."""
+        executor_id = number_of("exe", caller.executor)
+        known = self._known.get(executor_id)
+        if known is None or known[0].session != caller.session or known[1] < self._monotonic():
+            known = await self._read(executor_id)
+        session = known[0]
+        if session.token_id != token.token_id:
+            raise AccessDenied("this executor was registered with another token")
+        if session.session != caller.session:
+            raise SessionReplaced
+        self._alive.add(executor_id)
+        return session
+
+    async def _read(self, executor_id: int) -> tuple[Session, float]:
+        async with self._database.connection() as connection:
+            session = await table.read_session(connection, executor_id)
+        if session is None:
+            raise SessionReplaced("this executor is not registered here", hint="It registers again by itself.")
+        known = (session, self._monotonic() + _REMEMBERED_SECONDS)
+        self._known[executor_id] = known
+        return known
+
+    def forget(self, executor_id: int) -> None:
+        """Its session, abilities or preferences changed."""
+        self._known.pop(executor_id, None)
+
+    async def write_signs_of_life(self) -> None:
+        """Tell the database who was heard of since the last call."""
+        if not self._alive:
+            return
+        alive, self._alive = self._alive, set()
+        try:
+            async with self._database.connection() as connection:
+                await table.note_signs_of_life(connection, sorted(alive))
+        except BaseException:
+            self._alive |= alive
+            raise

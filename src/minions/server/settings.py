@@ -1,0 +1,44 @@
+"""Settings of a server, read once at the edge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """How a server runs.
+
+    objects: where objects lie, `s3://bucket/prefix` or a folder. lease_seconds: an executor that holds subtasks and is
+    silent for so long loses them. progress_seconds, heartbeat_seconds: how often a busy one reports, and any one.
+    accepts_files: whether tasks may name files of this machine (only where server and users are the same person).
+    admin_token, executor_token: secrets that shall exist; None makes none.
+    """
+
+    database_url: str = field(repr=False)
+    objects: str
+    host: str = "127.0.0.1"
+    port: int = 7878
+    label: str = "production"
+    s3_endpoint: str | None = None
+    s3_region: str | None = None
+    lease_seconds: float = 90.0
+    progress_seconds: float = 15.0
+    heartbeat_seconds: float = 300.0
+    link_seconds: int = 6 * 3600
+    accepts_files: bool = False
+    admin_token: str | None = field(default=None, repr=False)
+    executor_token: str | None = field(default=None, repr=False)
+    connections: int = 8
+
+    def problems(self) -> list[str]:
+        """What does not fit together; empty when all is well."""
+        found: list[str] = []
+        if self.lease_seconds < 3 * self.progress_seconds:
+            found.append(
+                f"the lease ({self.lease_seconds:g} s) must be at least three progress reports "
+                f"({self.progress_seconds:g} s each) long, or a single lost report takes work away"
+            )
+        if self.label not in ("production", "development"):
+            found.append(f"the label is {self.label!r}; it must be production or development")
+        return found

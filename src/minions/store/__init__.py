@@ -1,0 +1,1 @@
+"""The only SQL: one file per table, named queries in `sql/`, migrations by number."""

@@ -1,0 +1,136 @@
+"""Access tokens, uploads, and what the deployment knows of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from minions.store.database import Connection, Record, all_of, one_of
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token, without its secret."""
+
+    token_id: int
+    name: str
+    scope: str
+    teams: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenStanding:
+    """A token as people see it."""
+
+    token: Token
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """label: production or development. link_secret: what the server signs its own links with."""
+
+    label: str
+    link_secret: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file that somebody put into the object store, to be named as an input."""
+
+    upload_id: int
+    filename: str
+    size_bytes: int
+    key: str
+    token_id: int | None
+
+
+async def insert_token(
+    connection: Connection,
+    *,
+    name: str,
+    scope: str,
+    teams: Sequence[str] | None,
+    secret_sha256: bytes,
+    expires_seconds: float | None,
+) -> TokenStanding | None:
+    """Store a token by the hash of its secret. None when that secret exists already."""
+    reached = None if teams is None else list(teams)
+    row = await one_of(connection, "insert_token", name, scope, reached, secret_sha256, expires_seconds)
+    return _standing(row) if row else None
+
+
+async def find_token(connection: Connection, secret_sha256: bytes) -> Token | None:
+    """The token with this secret, unless it was revoked or has expired."""
+    row = await one_of(connection, "find_token", secret_sha256)
+    return _token(row) if row else None
+
+
+async def note_tokens_used(connection: Connection, tokens: Sequence[int]) -> None:
+    await all_of(connection, "note_token_used", list(tokens))
+
+
+async def list_tokens(connection: Connection) -> list[TokenStanding]:
+    return [_standing(row) for row in await all_of(connection, "list_tokens")]
+
+
+async def count_tokens(connection: Connection) -> int:
+    row = await one_of(connection, "count_tokens")
+    return row["count"] if row else 0
+
+
+async def revoke_token(connection: Connection, token_id: int) -> bool:
+    return await one_of(connection, "revoke_token", token_id) is not None
+
+
+async def insert_upload(
+    connection: Connection, *, filename: str, size_bytes: int, key: str, token_id: int | None
+) -> int:
+    """Announce an upload; returns its number."""
+    row = await one_of(connection, "insert_upload", filename, size_bytes, key, token_id)
+    assert row is not None
+    return row["upload_id"]
+
+
+async def name_upload(connection: Connection, upload_id: int, key: str) -> None:
+    """Set the key, which contains the number."""
+    await all_of(connection, "name_upload", upload_id, key)
+
+
+async def read_upload(connection: Connection, upload_id: int) -> Upload | None:
+    row = await one_of(connection, "read_upload", upload_id)
+    if row is None:
+        return None
+    return Upload(row["upload_id"], row["filename"], row["size_bytes"], row["object_key"], row["token_id"])
+
+
+async def read_deployment(connection: Connection) -> Deployment:
+    """Raises AssertionError before the first migration."""
+    row = await one_of(connection, "read_deployment")
+    assert row is not None
+    return Deployment(row["label"], row["link_secret"])
+
+
+_SERVER_GAP_SECONDS = 5.0
+
+
+async def note_serving(connection: Connection) -> None:
+    """A server is there; it says so every second."""
+    await all_of(connection, "note_serving", _SERVER_GAP_SECONDS)
+
+
+async def serving_seconds(connection: Connection) -> float:
+    """For how long executors could reach a server without a gap."""
+    row = await one_of(connection, "serving_seconds", _SERVER_GAP_SECONDS)
+    return row["seconds"] if row else 0.0
+
+
+def _token(row: Record) -> Token:
+    return Token(row["token_id"], row["name"], row["scope"], None if row["teams"] is None else tuple(row["teams"]))
+
+
+def _standing(row: Record) -> TokenStanding:
+    return TokenStanding(_token(row), row["created_at"], row["expires_at"], row["last_used_at"])

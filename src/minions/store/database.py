@@ -1,0 +1,174 @@
+"""The connection to PostgreSQL: a pool for most calls, dedicated connections for the hot ones."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Any, Protocol, cast
+
+import asyncpg
+
+from minions.domain.errors import Unavailable
+from minions.store.queries import query
+
+log = logging.getLogger(__name__)
+
+Record = Mapping[str, Any]
+Listener = Callable[[Any, int, str, str], None]
+
+
+class Connection(Protocol):
+    """What we use of asyncpg's connections, whose own types are partial."""
+
+    async def fetch(self, query: str, *args: object) -> list[Record]: ...
+    async def fetchrow(self, query: str, *args: object) -> Record | None: ...
+    async def fetchval(self, query: str, *args: object) -> Any: ...
+    async def execute(self, query: str, *args: object) -> str: ...
+    def transaction(self) -> AbstractAsyncContextManager[None]: ...
+    async def copy_records_to_table(
+        self, table_name: str, *, records: Sequence[tuple[Any, ...]], columns: list[str]
+    ) -> str: ...
+    async def add_listener(self, channel: str, callback: Listener) -> None: ...
+    def is_closed(self) -> bool: ...
+    async def close(self, *, timeout: float | None = None) -> None: ...  # noqa: ASYNC109 -- asyncpg's name
+
+
+class _Pool(Protocol):
+    def acquire(self, *, timeout: float | None = None) -> AbstractAsyncContextManager[Connection]: ...
+    async def close(self) -> None: ...
+    def terminate(self) -> None: ...
+
+
+async def connect(url: str) -> Connection:
+    """One connection that belongs to nobody's pool. Raises Unavailable."""
+    try:
+        connection = cast("Any", asyncpg).connect(
+            url, timeout=10, command_timeout=60, server_settings={"application_name": "minions"}
+        )
+        return cast("Connection", await connection)
+    except GONE as error:
+        raise Unavailable(f"PostgreSQL does not answer: {type(error).__name__}") from error
+
+
+GONE = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.InterfaceError,
+    ConnectionError,
+    OSError,
+    TimeoutError,
+)
+"""What it looks like when the database is away: worth another try, with nothing known to be done."""
+
+
+class _PooledConnection(asyncpg.Connection):
+    """A connection whose state is never changed by us, so that giving it back costs no round trip."""
+
+    def get_reset_query(self) -> str:
+        return ""
+
+
+async def _prepare(connection: Any) -> None:
+    await connection.set_type_codec(
+        "jsonb", encoder=_to_jsonb, decoder=_from_jsonb, schema="pg_catalog", format="binary"
+    )
+
+
+def _to_jsonb(value: Any) -> bytes:
+    """The binary form, which COPY needs: a version byte before the text."""
+    return b"\x01" + json.dumps(value).encode()
+
+
+def _from_jsonb(stored: bytes) -> Any:
+    return json.loads(stored[1:])
+
+
+class Database:
+    """A pool, and the doors to it. All calls raise Unavailable when the database is away."""
+
+    def __init__(self, url: str, pool: _Pool) -> None:
+        self.url = url
+        self._pool = pool
+
+    @classmethod
+    async def open(cls, url: str, *, connections: int = 8) -> Database:
+        """Connect. Raises Unavailable, naming the host, when nobody answers."""
+        try:
+            pool = await cast("Any", asyncpg).create_pool(
+                url,
+                min_size=1,
+                max_size=connections,
+                init=_prepare,
+                connection_class=_PooledConnection,
+                command_timeout=60,
+                server_settings={"application_name": "minions"},
+            )
+        except GONE as error:
+            raise Unavailable(f"PostgreSQL does not answer: {error}") from error
+        return cls(url, cast("_Pool", pool))
+
+    async def close(self) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._pool.close(), 5)
+        self._pool.terminate()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncGenerator[Connection]:
+        """A connection from the pool."""
+        try:
+            async with self._pool.acquire(timeout=10) as connection:
+                yield connection
+        except GONE as error:
+            raise Unavailable(f"PostgreSQL does not answer: {type(error).__name__}") from error
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[Connection]:
+        """A connection with a transaction that commits at the end, or rolls back."""
+        async with self.connection() as connection, connection.transaction():
+            yield connection
+
+    @asynccontextmanager
+    async def dedicated(self) -> AsyncGenerator[Connection]:
+        """A connection of one's own, for listening, for advisory locks and for prepared hot statements."""
+        connection = await connect(self.url)
+        try:
+            await _prepare(connection)
+            yield connection
+        except GONE as error:
+            raise Unavailable(f"PostgreSQL does not answer: {type(error).__name__}") from error
+        finally:
+            with suppress(*GONE):
+                await connection.close(timeout=2)
+
+    async def all(self, name: str, *values: Any) -> list[Record]:
+        """The rows of a named query."""
+        async with self.connection() as connection:
+            return await all_of(connection, name, *values)
+
+    async def one(self, name: str, *values: Any) -> Record | None:
+        """The first row of a named query, or None."""
+        async with self.connection() as connection:
+            return await one_of(connection, name, *values)
+
+
+async def all_of(connection: Connection, name: str, *values: Any) -> list[Record]:
+    """The rows of a named query on a given connection."""
+    return await connection.fetch(query(name), *values)
+
+
+async def one_of(connection: Connection, name: str, *values: Any) -> Record | None:
+    """The first row of a named query on a given connection, or None."""
+    return await connection.fetchrow(query(name), *values)
+
+
+async def copy_rows(
+    connection: Connection, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
+) -> None:
+    """Insert rows by COPY."""
+    await connection.copy_records_to_table(table, records=rows, columns=list(columns))

@@ -1,0 +1,184 @@
+"""Executors: registration, signs of life, heartbeats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from minions.domain.matching import Capabilities
+from minions.store.database import Connection, Record, all_of, one_of
+
+
+@dataclass(frozen=True, slots=True)
+class NewExecutor:
+    """What an executor says of itself when it starts."""
+
+    instance: str
+    session: str
+    name: str
+    owner: str
+    version: str
+    token_id: int | None
+    device: dict[str, Any]
+    capabilities: Capabilities
+    preferences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The running session of an executor: who may speak for it, and what it can do."""
+
+    executor_id: int
+    session: str
+    name: str
+    token_id: int | None
+    capabilities: Capabilities
+    preferences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorStanding:
+    """An executor as people see it."""
+
+    executor_id: int
+    name: str
+    owner: str
+    version: str
+    state: str
+    state_reason: str
+    state_since: datetime
+    last_seen_at: datetime
+    silent_seconds: float
+    registered_at: datetime
+    device: dict[str, Any]
+    capabilities: Capabilities
+    preferences: tuple[str, ...]
+    holds: int
+    current: tuple[str, ...]
+    rows_last_minute: int
+    parts: int
+
+
+async def register_executor(connection: Connection, executor: NewExecutor) -> int | None:
+    """Store the executor under its instance; a new session replaces the old one.
+
+    Returns its number, or None when the instance belongs to another token.
+    """
+    row = await one_of(
+        connection,
+        "register_executor",
+        executor.instance,
+        executor.session,
+        executor.name,
+        executor.owner,
+        executor.version,
+        executor.token_id,
+        executor.device,
+        sorted(executor.capabilities.kinds),
+        sorted(executor.capabilities.engines),
+        executor.capabilities.memory_mb,
+        list(executor.preferences),
+    )
+    return row["executor_id"] if row else None
+
+
+async def read_session(connection: Connection, executor_id: int) -> Session | None:
+    """The running session of an executor."""
+    row = await one_of(connection, "read_session", executor_id)
+    if row is None:
+        return None
+    return Session(
+        executor_id=row["executor_id"],
+        session=str(row["session"]),
+        name=row["name"],
+        token_id=row["token_id"],
+        capabilities=_capabilities(row),
+        preferences=tuple(row["preferences"]),
+    )
+
+
+async def note_signs_of_life(connection: Connection, executors: Sequence[int]) -> None:
+    """They were heard of just now."""
+    await all_of(connection, "note_signs_of_life", list(executors))
+
+
+async def heartbeat(
+    connection: Connection,
+    executor_id: int,
+    session: str,
+    *,
+    state: str,
+    reason: str,
+    preferences: Sequence[str] | None,
+    sample: dict[str, float],
+) -> bool:
+    """Note how the executor is. False when its session was replaced."""
+    wanted = None if preferences is None else list(preferences)
+    row = await one_of(connection, "heartbeat", executor_id, UUID(session), state, reason, wanted, sample)
+    return row is not None
+
+
+async def say_goodbye(connection: Connection, executor_id: int, session: str, reason: str) -> bool:
+    """The executor ends. False when its session was replaced."""
+    return await one_of(connection, "say_goodbye", executor_id, UUID(session), reason) is not None
+
+
+async def mark_offline(connection: Connection, executors: Sequence[int], reason: str) -> None:
+    """They fell silent."""
+    await all_of(connection, "mark_offline", list(executors), reason)
+
+
+async def mark_silent(connection: Connection, seconds: float) -> None:
+    """Executors without work that were not heard of for so long."""
+    await all_of(connection, "mark_silent", seconds)
+
+
+async def list_executors(
+    connection: Connection, *, after: int = 0, executor_id: int | None = None, limit: int = 100
+) -> list[ExecutorStanding]:
+    """Executors by number; those offline too."""
+    return [
+        ExecutorStanding(
+            executor_id=row["executor_id"],
+            name=row["name"],
+            owner=row["owner"],
+            version=row["version"],
+            state=row["state"],
+            state_reason=row["state_reason"],
+            state_since=row["state_since"],
+            last_seen_at=row["last_seen_at"],
+            silent_seconds=row["silent_seconds"],
+            registered_at=row["registered_at"],
+            device=row["device"],
+            capabilities=_capabilities(row),
+            preferences=tuple(row["preferences"]),
+            holds=row["holds"],
+            current=tuple(row["current"]),
+            rows_last_minute=row["rows_last_minute"],
+            parts=row["parts"],
+        )
+        for row in await all_of(connection, "list_executors", after, executor_id, limit)
+    ]
+
+
+async def executor_names(connection: Connection, executors: Sequence[int]) -> dict[int, str]:
+    """Names by number."""
+    rows = await all_of(connection, "executor_names", list(executors))
+    return {row["executor_id"]: row["name"] for row in rows}
+
+
+async def offers(connection: Connection) -> list[Capabilities]:
+    """What the executors that are not offline offer."""
+    return [_capabilities(row) for row in await all_of(connection, "offers")]
+
+
+async def prune_heartbeats(connection: Connection, days: int) -> None:
+    """Forget samples older than this."""
+    await all_of(connection, "prune_heartbeats", days)
+
+
+def _capabilities(row: Record) -> Capabilities:
+    return Capabilities(frozenset(row["kinds"]), frozenset(row["engines"]), row["memory_mb"])

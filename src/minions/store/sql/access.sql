@@ -1,0 +1,51 @@
+-- insert_token
+INSERT INTO minion_token (name, scope, teams, secret_sha256, expires_at)
+VALUES ($1, $2, $3, $4, now() + make_interval(secs => $5))
+ON CONFLICT (secret_sha256) DO NOTHING
+RETURNING *;
+
+-- find_token
+SELECT token_id, name, scope, teams FROM minion_token
+WHERE secret_sha256 = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
+
+-- note_token_used
+-- At most once a minute, so that a busy token costs no write a request.
+UPDATE minion_token SET last_used_at = now()
+WHERE token_id = ANY ($1::bigint[]) AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute');
+
+-- list_tokens
+SELECT * FROM minion_token WHERE revoked_at IS NULL ORDER BY token_id;
+
+-- count_tokens
+SELECT count(*) FROM minion_token WHERE revoked_at IS NULL;
+
+-- revoke_token
+UPDATE minion_token SET revoked_at = now() WHERE token_id = $1 AND revoked_at IS NULL RETURNING token_id;
+
+-- insert_upload
+INSERT INTO minion_upload (filename, size_bytes, object_key, token_id) VALUES ($1, $2, $3, $4)
+RETURNING upload_id;
+
+-- name_upload
+UPDATE minion_upload SET object_key = $2 WHERE upload_id = $1;
+
+-- read_upload
+SELECT * FROM minion_upload WHERE upload_id = $1;
+
+-- read_deployment
+SELECT label, link_secret FROM minion_deployment;
+
+-- insert_deployment
+INSERT INTO minion_deployment (label, link_secret) VALUES ($1, $2) ON CONFLICT DO NOTHING;
+
+-- note_serving
+-- A server is there. After a gap of more than $1 seconds, silence is counted anew.
+UPDATE minion_deployment SET
+    serving_since = CASE WHEN server_seen_at < now() - make_interval(secs => $1) THEN now() ELSE serving_since END,
+    server_seen_at = now();
+
+-- serving_seconds
+-- For how long a server has been there without a gap; 0 when none is there now.
+SELECT CASE WHEN server_seen_at < now() - make_interval(secs => $1) THEN 0
+    ELSE extract(epoch FROM now() - serving_since) END::float8 AS seconds
+FROM minion_deployment;

@@ -1,0 +1,247 @@
+-- acquire_from_lanes
+-- Hand out the oldest waiting subtasks of the lanes in $2, one to each executor listed in $1.
+-- $1 executors (one entry for each subtask wanted), $2 lanes that they can serve, $3 tasks to leave out.
+-- Each lane is peeked at its head before anything is locked, so the cost does not depend on what stands in front
+-- that these executors cannot run. Candidates are locked (SKIP LOCKED): a racer that chose without a lock could
+-- re-insert a subtask that was finished in between; the unique constraint is the last guard, not the only one.
+-- LIMITs are literals, or nested ones: a parameter there misleads the planner into a hash join of everything.
+WITH lane AS MATERIALIZED (
+    SELECT wanted.lane, head.priority, head.task_id
+    FROM unnest($2::text[]) AS wanted (lane)
+    CROSS JOIN LATERAL (
+        SELECT priority, task_id FROM minion_subtask_queue
+        WHERE ready AND lane = wanted.lane AND task_id <> ALL ($3::bigint[])
+        ORDER BY priority, task_id, first_subtask LIMIT 1
+    ) AS head
+    ORDER BY head.priority, head.task_id
+    LIMIT 64
+), slot AS MATERIALIZED (
+    SELECT waiting.* FROM lane
+    CROSS JOIN LATERAL (
+        SELECT range_id, priority, task_id, first_subtask, next_subtask, end_subtask, attempt, losses, cursor
+        FROM minion_subtask_queue
+        WHERE ready AND lane = lane.lane AND task_id <> ALL ($3::bigint[])
+        ORDER BY priority, task_id, first_subtask LIMIT 16
+        FOR UPDATE SKIP LOCKED
+    ) AS waiting
+    LIMIT least(16, cardinality($1::bigint[]))
+), cut AS (
+    SELECT *, least(end_subtask - next_subtask, cardinality($1::bigint[]) - before)::int AS take
+    FROM (
+        SELECT slot.*, coalesce(sum(end_subtask - next_subtask) OVER (
+            ORDER BY priority, task_id, first_subtask, range_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ), 0)::int AS before
+        FROM slot
+    ) AS placed
+    WHERE before < cardinality($1::bigint[])
+), emptied AS (
+    DELETE FROM minion_subtask_queue AS queue USING cut
+    WHERE queue.range_id = cut.range_id AND cut.next_subtask + cut.take >= cut.end_subtask
+), moved AS (
+    UPDATE minion_subtask_queue AS queue SET next_subtask = cut.next_subtask + cut.take FROM cut
+    WHERE queue.range_id = cut.range_id AND cut.next_subtask + cut.take < cut.end_subtask
+), acquired AS (
+    INSERT INTO minion_subtask_acquirement
+        (team, project, task_name, subtask_id, task_id, executor_id, attempt, losses, cursor)
+    SELECT task.team, task.project, task.task_name, cut.next_subtask + step, task.task_id,
+        ($1::bigint[])[cut.before + step + 1], cut.attempt, cut.losses, coalesce(cut.cursor, subtask.range_start)
+    FROM cut
+    JOIN minion_task AS task USING (task_id)
+    CROSS JOIN LATERAL generate_series(0, cut.take - 1) AS step
+    JOIN minion_subtask AS subtask ON subtask.task_id = cut.task_id AND subtask.subtask_id = cut.next_subtask + step
+    ON CONFLICT (team, project, task_name, subtask_id) DO NOTHING
+    RETURNING *
+)
+SELECT acquired.acquirement_id, acquired.executor_id, acquired.task_id, acquired.subtask_id, acquired.attempt,
+    acquired.cursor, acquired.team, acquired.project, acquired.task_name, subtask.object, subtask.object_etag,
+    subtask.object_bytes, subtask.range_start, subtask.range_end, subtask.format, task.pin
+FROM acquired
+JOIN minion_subtask AS subtask USING (task_id, subtask_id)
+JOIN minion_task AS task USING (task_id);
+
+-- acquire_from_tasks
+-- The same over preferred tasks: $2 their ids, in the order of preference. What is left over goes to the lanes.
+WITH slot AS MATERIALIZED (
+    SELECT waiting.*, preferred.place
+    FROM unnest($2::bigint[]) WITH ORDINALITY AS preferred (task_id, place)
+    CROSS JOIN LATERAL (
+        SELECT range_id, priority, task_id, first_subtask, next_subtask, end_subtask, attempt, losses, cursor
+        FROM minion_subtask_queue
+        WHERE ready AND task_id = preferred.task_id
+        ORDER BY first_subtask LIMIT 16
+        FOR UPDATE SKIP LOCKED
+    ) AS waiting
+    LIMIT least(16, cardinality($1::bigint[]))
+), cut AS (
+    SELECT *, least(end_subtask - next_subtask, cardinality($1::bigint[]) - before)::int AS take
+    FROM (
+        SELECT slot.*, coalesce(sum(end_subtask - next_subtask) OVER (
+            ORDER BY place, first_subtask, range_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ), 0)::int AS before
+        FROM slot
+    ) AS placed
+    WHERE before < cardinality($1::bigint[])
+), emptied AS (
+    DELETE FROM minion_subtask_queue AS queue USING cut
+    WHERE queue.range_id = cut.range_id AND cut.next_subtask + cut.take >= cut.end_subtask
+), moved AS (
+    UPDATE minion_subtask_queue AS queue SET next_subtask = cut.next_subtask + cut.take FROM cut
+    WHERE queue.range_id = cut.range_id AND cut.next_subtask + cut.take < cut.end_subtask
+), acquired AS (
+    INSERT INTO minion_subtask_acquirement
+        (team, project, task_name, subtask_id, task_id, executor_id, attempt, losses, cursor)
+    SELECT task.team, task.project, task.task_name, cut.next_subtask + step, task.task_id,
+        ($1::bigint[])[cut.before + step + 1], cut.attempt, cut.losses, coalesce(cut.cursor, subtask.range_start)
+    FROM cut
+    JOIN minion_task AS task USING (task_id)
+    CROSS JOIN LATERAL generate_series(0, cut.take - 1) AS step
+    JOIN minion_subtask AS subtask ON subtask.task_id = cut.task_id AND subtask.subtask_id = cut.next_subtask + step
+    ON CONFLICT (team, project, task_name, subtask_id) DO NOTHING
+    RETURNING *
+)
+SELECT acquired.acquirement_id, acquired.executor_id, acquired.task_id, acquired.subtask_id, acquired.attempt,
+    acquired.cursor, acquired.team, acquired.project, acquired.task_name, subtask.object, subtask.object_etag,
+    subtask.object_bytes, subtask.range_start, subtask.range_end, subtask.format, task.pin
+FROM acquired
+JOIN minion_subtask AS subtask USING (task_id, subtask_id)
+JOIN minion_task AS task USING (task_id);
+
+-- commit_parts
+-- Accept parts whose acquirement still belongs to the executor and whose start is the cursor; end the subtask if final.
+-- $1 acquirements, $2 executors, $3 starts, $4 ends, $5 final, $6 rows, $7 failed, $8 truncated, $9 keys (null: no rows),
+-- $10 sha256, $11 bytes, $12 input bytes, $13 input tokens, $14 output tokens, $15 seconds, $16 detail, $17 tasks,
+-- $18 subtasks (they must be those of the acquirement: the key of the part was made from them).
+-- The acquirement is the fence: it is gone or past the start when the call comes late or twice, and nothing changes.
+-- A final part must reach the end of its range, any other must stay inside, so that no row can be left out.
+WITH given AS MATERIALIZED (
+    SELECT * FROM unnest(
+        $1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::boolean[], $6::bigint[], $7::bigint[], $8::bigint[],
+        $9::text[], $10::bytea[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::real[], $16::jsonb[],
+        $17::bigint[], $18::int[]
+    ) AS given (acquirement_id, executor_id, part_start, part_end, final, rows, failed_rows, truncated_rows, object_key,
+        sha256, size_bytes, input_bytes, input_tokens, output_tokens, seconds, detail, task_id, subtask_id)
+), ended AS (
+    DELETE FROM minion_subtask_acquirement AS held USING given, minion_subtask AS subtask
+    WHERE given.final AND held.acquirement_id = given.acquirement_id
+        AND held.executor_id = given.executor_id AND held.cursor = given.part_start
+        AND held.task_id = given.task_id AND held.subtask_id = given.subtask_id
+        AND subtask.task_id = held.task_id AND subtask.subtask_id = held.subtask_id
+        AND given.part_end = coalesce(subtask.range_end, given.part_end)
+    RETURNING held.acquirement_id, held.task_id, held.subtask_id, held.attempt, held.losses
+), advanced AS (
+    UPDATE minion_subtask_acquirement AS held SET cursor = given.part_end FROM given, minion_subtask AS subtask
+    WHERE NOT given.final AND held.acquirement_id = given.acquirement_id
+        AND held.executor_id = given.executor_id AND held.cursor = given.part_start
+        AND held.task_id = given.task_id AND held.subtask_id = given.subtask_id
+        AND subtask.task_id = held.task_id AND subtask.subtask_id = held.subtask_id
+        AND given.part_end > given.part_start
+        AND given.part_end < coalesce(subtask.range_end, given.part_end + 1)
+    RETURNING held.acquirement_id, held.task_id, held.subtask_id, held.attempt, held.losses
+), accepted AS (
+    SELECT * FROM ended UNION ALL SELECT * FROM advanced
+), parts AS (
+    INSERT INTO minion_subtask_ledger
+        (task_id, subtask_id, entry, executor_id, acquirement_id, attempt, losses, part_start, part_end, rows,
+        failed_rows, truncated_rows, object_key, sha256, size_bytes, input_bytes, input_tokens, output_tokens, seconds,
+        detail)
+    SELECT accepted.task_id, accepted.subtask_id, 'part', given.executor_id, acquirement_id, accepted.attempt,
+        accepted.losses, given.part_start, given.part_end, given.rows, given.failed_rows, given.truncated_rows,
+        given.object_key, given.sha256, given.size_bytes, given.input_bytes, given.input_tokens, given.output_tokens,
+        given.seconds, given.detail
+    FROM accepted JOIN given USING (acquirement_id)
+), ends AS (
+    INSERT INTO minion_subtask_ledger (task_id, subtask_id, entry, executor_id, acquirement_id, attempt, losses)
+    SELECT ended.task_id, ended.subtask_id, 'done', given.executor_id, acquirement_id, ended.attempt, ended.losses
+    FROM ended JOIN given USING (acquirement_id)
+)
+SELECT acquirement_id, task_id, subtask_id FROM accepted;
+
+-- find_part
+-- A part that was committed under this acquirement before: the answer to it was lost, and it is sent again.
+SELECT ledger_id, sha256, part_end, task_id, subtask_id FROM minion_subtask_ledger
+WHERE entry = 'part' AND task_id = $1 AND subtask_id = $2 AND part_start = $3 AND acquirement_id = $4
+    AND executor_id = $5;
+
+-- give_back
+-- Take subtasks from their executors: back to the queue, or set aside when the bound of attempts or losses is reached.
+-- $1 acquirements, $2 executors, $3 entries (released, lost, fault), $4 reasons, $5 messages,
+-- $6 seconds until each may be handed out again, $7 max attempts, $8 max losses.
+-- Tasks are locked before acquirements, as cancelling does, so that the two never wait for each other in a ring; the
+-- lock also makes a pause that happens meanwhile visible here.
+WITH given AS MATERIALIZED (
+    SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::float8[])
+        AS given (acquirement_id, executor_id, entry, reason, message, delay_seconds)
+), task AS MATERIALIZED (
+    SELECT task_id, lane, priority, paused FROM minion_task
+    WHERE task_id IN (SELECT task_id FROM minion_subtask_acquirement JOIN given USING (acquirement_id))
+    ORDER BY task_id
+    FOR SHARE
+), ended AS (
+    DELETE FROM minion_subtask_acquirement AS held USING given, task
+    WHERE held.acquirement_id = given.acquirement_id AND held.executor_id = given.executor_id
+        AND held.task_id = task.task_id
+    RETURNING held.*, given.entry, given.reason, given.message, given.delay_seconds, task.lane, task.priority, task.paused
+), judged AS (
+    SELECT *, attempt + (entry = 'fault')::int AS attempts, losses + (entry = 'lost')::int AS lost_owners FROM ended
+), noted AS (
+    INSERT INTO minion_subtask_ledger
+        (task_id, subtask_id, entry, executor_id, acquirement_id, attempt, losses, reason, message)
+    SELECT task_id, subtask_id, entry, executor_id, acquirement_id, attempts, lost_owners, reason, message FROM judged
+), again AS (
+    INSERT INTO minion_subtask_queue (lane, priority, task_id, first_subtask, next_subtask, end_subtask, attempt, losses,
+        cursor, ready, not_before)
+    SELECT lane, priority, task_id, subtask_id, subtask_id, subtask_id + 1, attempts, lost_owners, cursor,
+        NOT paused AND delay_seconds <= 0,
+        CASE WHEN delay_seconds > 0 THEN now() + make_interval(secs => delay_seconds) END
+    FROM judged WHERE attempts < $7 AND lost_owners < $8
+    ORDER BY task_id, subtask_id
+), aside AS (
+    INSERT INTO minion_subtask_ledger
+        (task_id, subtask_id, entry, executor_id, acquirement_id, attempt, losses, reason, message)
+    SELECT task_id, subtask_id, 'failed', executor_id, acquirement_id, attempts, lost_owners,
+        CASE WHEN lost_owners >= $8 THEN 'owners_lost' ELSE reason END, message
+    FROM judged WHERE attempts >= $7 OR lost_owners >= $8
+)
+SELECT acquirement_id, task_id, subtask_id, executor_id, (attempts < $7 AND lost_owners < $8) AS queued FROM judged;
+
+-- promote_due
+-- Make ranges ready whose time has come; those of paused tasks wait until they are resumed.
+UPDATE minion_subtask_queue AS queue SET ready = NOT task.paused, not_before = NULL
+FROM minion_task AS task
+WHERE task.task_id = queue.task_id AND queue.range_id IN (
+    SELECT range_id FROM minion_subtask_queue WHERE not_before <= now()
+    ORDER BY not_before LIMIT 1000 FOR UPDATE SKIP LOCKED
+)
+RETURNING queue.range_id;
+
+-- held_by
+-- What an executor holds, if this is its running session; null session means any.
+SELECT held.acquirement_id, held.task_id, held.subtask_id, held.acquired_at < now() - interval '1 minute' AS settled
+FROM minion_subtask_acquirement AS held
+JOIN minion_executor AS executor USING (executor_id)
+WHERE held.executor_id = $1 AND executor.session = $2;
+
+-- held_in_any_session
+-- All that an executor holds, for taking it away.
+SELECT acquirement_id FROM minion_subtask_acquirement WHERE executor_id = $1;
+
+-- assignment_of
+-- What fresh links are signed for: the subtask behind an acquirement that the executor still owns.
+SELECT held.task_id, held.subtask_id, held.cursor, held.attempt, subtask.object
+FROM minion_subtask_acquirement AS held
+JOIN minion_subtask AS subtask USING (task_id, subtask_id)
+WHERE held.acquirement_id = $1 AND held.executor_id = $2;
+
+-- lock_silent_executors
+-- Executors that hold subtasks and gave no sign of life for $1 seconds. FOR UPDATE re-reads the row, so that a late
+-- sign of life wins; SKIP LOCKED makes a second watchdog harmless.
+WITH busy AS MATERIALIZED (SELECT DISTINCT executor_id FROM minion_subtask_acquirement)
+SELECT executor.executor_id, executor.name, extract(epoch FROM now() - executor.last_seen_at)::float8 AS silent_seconds
+FROM busy JOIN minion_executor AS executor USING (executor_id)
+WHERE executor.last_seen_at < now() - make_interval(secs => $1)
+LIMIT 500
+FOR UPDATE OF executor SKIP LOCKED;
+
+-- held_by_all
+-- What the executors in $1 hold.
+SELECT acquirement_id, executor_id FROM minion_subtask_acquirement WHERE executor_id = ANY ($1::bigint[]);

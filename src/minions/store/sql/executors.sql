@@ -1,0 +1,78 @@
+-- register_executor
+-- A run of an executor begins; the same instance keeps its id and gets a new session.
+INSERT INTO minion_executor (instance, session, name, owner, version, token_id, device, kinds, engines, memory_mb,
+    preferences, state, state_reason)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'starting', '')
+ON CONFLICT (instance) DO UPDATE SET session = excluded.session, name = excluded.name, owner = excluded.owner,
+    version = excluded.version, token_id = excluded.token_id, device = excluded.device, kinds = excluded.kinds,
+    engines = excluded.engines, memory_mb = excluded.memory_mb, preferences = excluded.preferences,
+    state = 'starting', state_reason = '', state_since = now(), last_seen_at = now()
+WHERE minion_executor.token_id IS NOT DISTINCT FROM excluded.token_id
+RETURNING executor_id;
+
+-- read_session
+-- Who an executor is, for the calls of its running session.
+SELECT executor_id, session, name, token_id, kinds, engines, memory_mb, preferences FROM minion_executor
+WHERE executor_id = $1;
+
+-- note_signs_of_life
+-- One statement for all executors that were heard of since the last one.
+UPDATE minion_executor SET last_seen_at = now() WHERE executor_id = ANY ($1::bigint[]);
+
+-- heartbeat
+-- How the executor is; its state keeps the moment since when. Returns nothing when the session was replaced.
+WITH beaten AS (
+    UPDATE minion_executor SET last_seen_at = now(), state = $3, state_reason = $4,
+        state_since = CASE WHEN state = $3 AND state_reason = $4 THEN state_since ELSE now() END,
+        preferences = coalesce($5, preferences)
+    WHERE executor_id = $1 AND session = $2
+    RETURNING executor_id
+), sampled AS (
+    INSERT INTO minion_heartbeat (executor_id, state, sample) SELECT executor_id, $3, $6 FROM beaten
+)
+SELECT executor_id FROM beaten;
+
+-- say_goodbye
+UPDATE minion_executor SET state = 'offline', state_reason = $3, state_since = now(), last_seen_at = now()
+WHERE executor_id = $1 AND session = $2
+RETURNING executor_id;
+
+-- mark_offline
+UPDATE minion_executor SET state = 'offline', state_reason = $2, state_since = now()
+WHERE executor_id = ANY ($1::bigint[]) AND state <> 'offline';
+
+-- mark_silent
+-- Executors without work that fell silent: they lose nothing, but nobody should count on them.
+UPDATE minion_executor SET state = 'offline', state_reason = 'no sign of life', state_since = now()
+WHERE state <> 'offline' AND last_seen_at < now() - make_interval(secs => $1)
+    AND NOT EXISTS (
+        SELECT FROM minion_subtask_acquirement AS held WHERE held.executor_id = minion_executor.executor_id
+    );
+
+-- list_executors
+-- $1 after this id, $2 one id only (null: all).
+SELECT executor.*, extract(epoch FROM now() - executor.last_seen_at)::float8 AS silent_seconds,
+    held.holds, held.current, 
+    coalesce(lately.rows_last_minute, 0) AS rows_last_minute, coalesce(lately.parts, 0) AS parts
+FROM minion_executor AS executor
+CROSS JOIN LATERAL (
+    SELECT count(*)::int AS holds,
+        coalesce(array_agg(DISTINCT team || '/' || project || '/' || task_name), '{}') AS current
+    FROM minion_subtask_acquirement AS acquirement WHERE acquirement.executor_id = executor.executor_id
+) AS held
+LEFT JOIN (
+    SELECT executor_id, sum(rows)::bigint AS rows_last_minute, count(*)::int AS parts
+    FROM minion_subtask_ledger WHERE entry = 'part' AND at > now() - interval '1 minute' GROUP BY executor_id
+) AS lately USING (executor_id)
+WHERE executor.executor_id > $1 AND ($2::bigint IS NULL OR executor.executor_id = $2)
+ORDER BY executor.executor_id LIMIT $3;
+
+-- executor_names
+SELECT executor_id, name FROM minion_executor WHERE executor_id = ANY ($1::bigint[]);
+
+-- offers
+-- What the executors that are not offline offer, for saying why a task waits.
+SELECT kinds, engines, memory_mb FROM minion_executor WHERE state <> 'offline';
+
+-- prune_heartbeats
+DELETE FROM minion_heartbeat WHERE at < now() - make_interval(days => $1);

@@ -1,0 +1,176 @@
+-- insert_task
+-- Store a task as submitted. Returns nothing when its name or its Idempotency-Key is taken.
+INSERT INTO minion_task (team, project, task_name, kind, engine, model, lane, priority, specification, idempotency_key,
+    request_sha256, created_by, input_bytes)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+ON CONFLICT DO NOTHING
+RETURNING task_id;
+
+-- find_by_idempotency_key
+SELECT task_id, request_sha256 FROM minion_task WHERE idempotency_key = $1;
+
+-- find_by_name
+SELECT task_id FROM minion_task WHERE team = $1 AND project = $2 AND task_name = $3;
+
+-- read_task
+SELECT * FROM minion_task WHERE task_id = $1;
+
+-- lock_task
+-- The task's row, locked: whoever changes where its subtasks stand from outside holds this first.
+SELECT task_id, state, paused, subtask_count FROM minion_task WHERE task_id = $1 FOR UPDATE;
+
+-- list_tasks
+-- $1 team, $2 project, $3 states (each null: any), $4 teams that the token reaches (null: all), $5 before this id.
+SELECT * FROM minion_task
+WHERE ($1::text IS NULL OR team = $1) AND ($2::text IS NULL OR project = $2)
+    AND ($3::text[] IS NULL OR state = ANY ($3)) AND ($4::text[] IS NULL OR team = ANY ($4))
+    AND ($5::bigint IS NULL OR task_id < $5)
+ORDER BY task_id DESC LIMIT $6;
+
+-- change_state
+-- One step of the state table; $3 are the states from which it may be taken.
+UPDATE minion_task SET state = $2, state_reason = $4,
+    started_at = coalesce(started_at, CASE WHEN $2 = 'splitting' THEN now() END),
+    ended_at = CASE WHEN $2 IN ('completed', 'failed', 'cancelled') THEN now() END
+WHERE task_id = $1 AND state = ANY ($3::text[])
+RETURNING task_id;
+
+-- end_task
+-- The task's end, with its totals and its manifest.
+UPDATE minion_task SET state = $2, state_reason = $3, totals = $4, manifest_key = coalesce($5, manifest_key), ended_at = now()
+WHERE task_id = $1 AND state = ANY ($6::text[])
+RETURNING task_id;
+
+-- set_paused
+UPDATE minion_task SET paused = $2 WHERE task_id = $1 RETURNING task_id;
+
+-- set_ready
+-- What waits becomes available, or not. A range that waits for its time stays as it is.
+UPDATE minion_subtask_queue SET ready = $2 WHERE task_id = $1 AND not_before IS NULL AND ready <> $2;
+
+-- cancel_queued
+-- Every range that waits becomes one cancelled entry of the ledger.
+WITH gone AS (
+    DELETE FROM minion_subtask_queue WHERE task_id = $1 RETURNING *
+)
+INSERT INTO minion_subtask_ledger (task_id, subtask_id, subtasks, entry, attempt, losses, reason)
+SELECT task_id, next_subtask, end_subtask - next_subtask, 'cancelled', attempt, losses, $2 FROM gone;
+
+-- cancel_acquired
+-- Those under way too: their executors' calls come too late from now on.
+WITH gone AS (
+    DELETE FROM minion_subtask_acquirement WHERE task_id = $1 RETURNING *
+)
+INSERT INTO minion_subtask_ledger
+    (task_id, subtask_id, entry, executor_id, acquirement_id, attempt, losses, reason)
+SELECT task_id, subtask_id, 'cancelled', executor_id, acquirement_id, attempt, losses, $2 FROM gone;
+
+-- tasks_to_split
+-- Oldest first; a task whose splitter died is still in state splitting and is taken up where it stopped.
+SELECT task_id FROM minion_task WHERE state IN ('submitted', 'splitting') ORDER BY task_id LIMIT 100;
+
+-- tasks_to_finish
+-- Tasks whose subtasks all have an end.
+SELECT task_id FROM minion_task AS task
+WHERE state IN ('running', 'finishing')
+    AND NOT EXISTS (SELECT FROM minion_subtask_queue AS queue WHERE queue.task_id = task.task_id)
+    AND NOT EXISTS (SELECT FROM minion_subtask_acquirement AS held WHERE held.task_id = task.task_id)
+ORDER BY task_id LIMIT 100;
+
+-- has_open_subtasks
+SELECT EXISTS (SELECT FROM minion_subtask_queue WHERE task_id = $1)
+    OR EXISTS (SELECT FROM minion_subtask_acquirement WHERE task_id = $1) AS open;
+
+-- tasks_over_their_limit
+-- Running tasks of which more rows failed than they allow; a share of fewer than 100 rows says nothing yet.
+SELECT task.task_id, sum(part.rows)::bigint AS rows, sum(part.failed_rows)::bigint AS failed_rows
+FROM minion_task AS task JOIN minion_subtask_ledger AS part USING (task_id)
+WHERE task.state IN ('splitting', 'running') AND part.entry = 'part'
+    AND (task.specification -> 'parameters' ->> 'max_failed_share') IS NOT NULL
+GROUP BY task.task_id, task.specification
+HAVING sum(part.rows) >= 100
+    AND sum(part.failed_rows) > sum(part.rows) * (task.specification -> 'parameters' ->> 'max_failed_share')::float8;
+
+-- open_lanes
+-- Lanes of tasks that are not ended, with how many tasks each has.
+SELECT lane, count(*)::int AS tasks FROM minion_task
+WHERE state IN ('submitted', 'splitting', 'running', 'finishing') AND NOT paused
+GROUP BY lane;
+
+-- waiting_lanes
+-- Lanes in which something waits right now, with how many tasks.
+SELECT lane, count(DISTINCT task_id)::int AS tasks FROM minion_subtask_queue WHERE ready GROUP BY lane;
+
+-- preferred_tasks
+-- Open tasks that match a preference ($1 teams, $2 projects, $3 names; null: any), in the order of the preferences.
+SELECT task.task_id, task.lane
+FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS wanted (team, project, task_name, place)
+JOIN minion_task AS task
+    ON (wanted.team IS NULL OR task.team = wanted.team) AND (wanted.project IS NULL OR task.project = wanted.project)
+    AND (wanted.task_name IS NULL OR task.task_name = wanted.task_name)
+WHERE task.state IN ('splitting', 'running') AND NOT task.paused
+    AND EXISTS (SELECT FROM minion_subtask_queue AS queue WHERE queue.task_id = task.task_id AND queue.ready)
+GROUP BY task.task_id, task.lane, task.priority
+ORDER BY min(wanted.place), task.priority, task.task_id LIMIT 64;
+
+-- pin_task
+-- The first part fixes what all executors of the task must agree on. Returns the pin in force.
+WITH pinned AS (
+    UPDATE minion_task SET pin = $2 WHERE task_id = $1 AND pin IS NULL RETURNING pin
+)
+SELECT pin FROM pinned UNION ALL SELECT pin FROM minion_task WHERE task_id = $1 AND pin IS NOT NULL LIMIT 1;
+
+-- recent_speed
+-- Bytes of input a second that one executor has done lately of this kind and model.
+SELECT (sum(input_bytes) / nullif(sum(seconds), 0))::float8 AS bytes_per_second
+FROM (
+    SELECT part.input_bytes, part.seconds
+    FROM minion_task AS task
+    CROSS JOIN LATERAL (
+        SELECT input_bytes, seconds FROM minion_subtask_ledger
+        WHERE task_id = task.task_id AND entry = 'part' AND rows > 0 AND seconds > 0
+        ORDER BY at DESC LIMIT 50
+    ) AS part
+    WHERE task.kind = $1 AND task.model = $2
+    ORDER BY task.task_id DESC LIMIT 250
+) AS lately;
+
+-- subtask_counts
+-- Where the task's subtasks stand, in one snapshot.
+SELECT
+    (SELECT subtask_count FROM minion_task WHERE task_id = $1) AS total,
+    (SELECT coalesce(sum(end_subtask - next_subtask), 0)::int FROM minion_subtask_queue WHERE task_id = $1) AS queued,
+    (SELECT count(*)::int FROM minion_subtask_acquirement WHERE task_id = $1) AS acquired,
+    coalesce(sum(subtasks) FILTER (WHERE entry = 'done'), 0)::int AS done,
+    coalesce(sum(subtasks) FILTER (WHERE entry = 'failed'), 0)::int AS failed,
+    coalesce(sum(subtasks) FILTER (WHERE entry = 'cancelled'), 0)::int AS cancelled
+FROM minion_subtask_ledger WHERE task_id = $1 AND entry IN ('done', 'failed', 'cancelled');
+
+-- row_counts
+-- What was committed for the task.
+SELECT coalesce(sum(rows), 0)::bigint AS rows, coalesce(sum(failed_rows), 0)::bigint AS failed_rows,
+    coalesce(sum(truncated_rows), 0)::bigint AS truncated_rows, coalesce(sum(input_tokens), 0)::bigint AS input_tokens,
+    coalesce(sum(output_tokens), 0)::bigint AS output_tokens, coalesce(sum(seconds), 0)::float8 AS seconds
+FROM minion_subtask_ledger WHERE task_id = $1 AND entry = 'part';
+
+-- failure_counts
+-- Failed rows by code.
+SELECT code, sum(count::bigint)::bigint AS rows
+FROM minion_subtask_ledger AS part CROSS JOIN LATERAL jsonb_each_text(part.detail -> 'failures') AS failure (code, count)
+WHERE part.task_id = $1 AND part.entry = 'part' AND part.failed_rows > 0
+GROUP BY code ORDER BY rows DESC, code;
+
+-- running_share
+-- How far the subtasks under way are, in subtasks; a whole compressed file counts nothing until it is done.
+SELECT coalesce(sum((held.cursor - subtask.range_start)::float8 / (subtask.range_end - subtask.range_start)), 0)::float8
+    AS share, count(DISTINCT held.executor_id)::int AS executors
+FROM minion_subtask_acquirement AS held JOIN minion_subtask AS subtask USING (task_id, subtask_id)
+WHERE held.task_id = $1;
+
+-- recent_rows
+-- Rows committed in the last minute, and over how many seconds.
+SELECT coalesce(sum(part.rows), 0)::bigint AS rows,
+    greatest(1, least(60, extract(epoch FROM now() - (SELECT started_at FROM minion_task WHERE task_id = $1))))::float8
+    AS seconds
+FROM minion_subtask_ledger AS part
+WHERE part.task_id = $1 AND part.entry = 'part' AND part.at > now() - interval '1 minute';

@@ -1,0 +1,1 @@
+"""The messages between processes, and the problem documents (RFC 9457)."""

@@ -1,0 +1,219 @@
+"""Between executors and the server: register, acquire, commit, release, fail, heartbeat."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from minions.domain.inputs import Compression, Format
+from minions.domain.models import EngineName, Kind
+from minions.domain.specification import Parameters
+from minions.wire.base import Answer, Count, Message, Sha256
+
+ExecutorState = Literal["starting", "idle", "busy", "paused", "stopping", "offline"]
+Holds = Annotated[list[str], Field(max_length=1024)]
+Reason = Annotated[str, Field(max_length=500)]
+
+
+class RegisterRequest(Message):
+    """An executor starts. instance: random, kept in its state directory, so that it is the same executor next time."""
+
+    instance: str = Field(pattern=r"^[0-9a-f]{32}$")
+    name: str = Field(min_length=1, max_length=63)
+    owner: str = Field("", max_length=63)
+    version: str = Field(max_length=40)
+    device: dict[str, Any] = Field(
+        default_factory=dict[str, Any], description="Chip, cores, memory, system: for people."
+    )
+    kinds: list[Kind]
+    engines: list[EngineName]
+    memory_mb: int | None = Field(None, ge=0)
+    preferences: list[str] = Field(
+        default_factory=list[str], max_length=64, description="team/project/task, * for any."
+    )
+
+
+class RegisterAnswer(Answer):
+    """session: names this run of the executor; every later call carries it."""
+
+    executor: str
+    session: str
+    lease_seconds: float
+    heartbeat_seconds: float
+    progress_seconds: float
+    server_version: str
+
+
+class FromExecutor(Message):
+    """Who speaks."""
+
+    executor: str
+    session: str
+
+
+class AcquireRequest(FromExecutor):
+    """Ask for one subtask, waiting up to wait_seconds for one.
+
+    holds: every acquirement that the executor knows it has; what it does not list and is older than a minute goes back.
+    exclude: tasks that this executor found it cannot run.
+    """
+
+    holds: Holds = Field(default_factory=list[str])
+    exclude: Annotated[list[str], Field(max_length=256)] = Field(default_factory=list[str])
+    wait_seconds: float = Field(0, ge=0, le=30)
+
+
+class InputPiece(Answer):
+    """What to read: the records of an object whose position p has start <= p < end, from the cursor on."""
+
+    object: str
+    name: str
+    link: str
+    size_bytes: int
+    etag: str | None = None
+    format: Format
+    compression: Compression
+    delimiter: str = ","
+    columns: list[str] = Field(default_factory=list[str])
+    start: int
+    end: int | None
+    cursor: int
+
+
+class Pin(Answer):
+    """What all executors of a task must agree on, fixed by its first part."""
+
+    model_digest: str
+    precision: str
+
+
+class Assignment(Answer):
+    """A subtask that now belongs to the executor. acquirement is the fence: every call about it carries it."""
+
+    acquirement: str
+    task: str
+    team: str
+    project: str
+    task_name: str
+    subtask_id: int
+    attempt: int
+    kind: Kind
+    engine: EngineName
+    model: str
+    parameters: Parameters
+    input: InputPiece
+    output_format: Literal["parquet", "jsonl"]
+    output_link: str
+    links_expire_seconds: float
+    pin: Pin | None = None
+
+
+class AcquireAnswer(Answer):
+    """assignment None: nothing for this executor now, and reasons says why (empty: nothing waits at all).
+
+    lost: of the acquirements that were listed, those that are not the executor's any more.
+    """
+
+    assignment: Assignment | None = None
+    reasons: list[str] = Field(default_factory=list[str])
+    lost: list[str] = Field(default_factory=list[str])
+
+
+class CommitRequest(FromExecutor):
+    """Rows [part_start, part_end) of a subtask, in positions of its object, are in the object store.
+
+    final: the subtask is done. A part without rows (an empty range) has no object, and then sha256 is None.
+    input_sha256: of the bytes that were read for these rows, when they were bytes. seconds: of work.
+    """
+
+    acquirement: str
+    task: str
+    subtask_id: int = Field(ge=0, lt=2**31)
+    part_start: Count
+    part_end: Count
+    final: bool
+    rows: Count
+    failed_rows: Count = 0
+    truncated_rows: Count = 0
+    failures: dict[str, Count] = Field(default_factory=dict[str, int], max_length=64)
+    sha256: Sha256 | None = None
+    size_bytes: Count = 0
+    input_bytes: Count = 0
+    seconds: float = Field(0, ge=0)
+    input_tokens: Count = 0
+    output_tokens: Count = 0
+    engine_version: str = Field("", max_length=80)
+    model_digest: str = Field("", max_length=120)
+    device: str = Field("", max_length=80)
+    precision: str = Field("", max_length=40)
+
+
+class CommitAnswer(Answer):
+    """output_link: for the next part; None after the last."""
+
+    output_link: str | None = None
+
+
+class ReleaseRequest(FromExecutor):
+    """Give a subtask back; what was committed stays. Not an attempt."""
+
+    acquirement: str
+    reason: Reason
+
+
+class FailRequest(FromExecutor):
+    """The subtask could not be done here. An attempt. code: engine_failed, model_unavailable, input_unreadable, …"""
+
+    acquirement: str
+    code: str = Field(max_length=64, pattern=r"^[a-z0-9_]+$")
+    message: Reason
+
+
+class LinksRequest(FromExecutor):
+    """Ask for fresh links for an acquirement, or for the files of a model that lies in the object store."""
+
+    acquirement: str
+    part_start: Count = 0
+
+
+class ModelObject(Answer):
+    """One file of a model in the object store."""
+
+    name: str
+    size_bytes: int
+    link: str
+
+
+class LinksAnswer(Answer):
+    input_link: str
+    output_link: str
+    model_files: list[ModelObject] = Field(default_factory=list[ModelObject])
+
+
+class HeartbeatRequest(FromExecutor):
+    """How the executor is. sample: numbers for charts (rows_per_second, memory_free_mb, load, …)."""
+
+    state: ExecutorState
+    reason: Reason = ""
+    holds: Holds = Field(default_factory=list[str])
+    preferences: list[str] | None = Field(None, max_length=64)
+    sample: dict[str, float] = Field(default_factory=dict[str, float], max_length=64)
+
+
+class ProgressRequest(FromExecutor):
+    """A sign of life while busy. rows: rows done but not yet committed, by acquirement."""
+
+    rows: dict[str, Count] = Field(default_factory=dict[str, int], max_length=1024)
+
+
+class BeatAnswer(Answer):
+    """lost: acquirements that are not the executor's any more: stop working on them."""
+
+    lost: list[str] = Field(default_factory=list[str])
+
+
+class GoodbyeRequest(FromExecutor):
+    """The executor ends; all that it still holds goes back."""
+
+    reason: Reason

@@ -1,0 +1,249 @@
+"""Between clients and the server: uploads, tasks, parts, executors, tokens."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import Field
+
+from minions.domain.inputs import Format
+from minions.domain.models import EngineName, Kind
+from minions.domain.specification import Parameters
+from minions.wire.base import Answer, Count, Message, Sha256
+
+TaskStateName = Literal["submitted", "splitting", "running", "finishing", "completed", "failed", "cancelled"]
+OutputFormat = Literal["parquet", "jsonl"]
+TokenScope = Literal["admin", "submit", "executor"]
+
+
+class UploadRequest(Message):
+    """Announce a file, to get a link that it can be PUT to."""
+
+    filename: str = Field(min_length=1, max_length=255)
+    size_bytes: Count
+
+
+class UploadAnswer(Answer):
+    """PUT the file's bytes to `link`, then name `upload` as a task's input."""
+
+    upload: str
+    link: str
+    expires_at: datetime
+
+
+class SubmitRequest(Message):
+    """A batch. inputs: `upl_…` ids, or s3:// and file:// URIs; a URI may hold * and ?, or end in / for all below it.
+
+    task_name None: the server chooses one. subtask_bytes: bytes of input for one subtask; None lets the server choose.
+    """
+
+    team: str = "default"
+    project: str = "default"
+    task_name: str | None = None
+    model: str = Field(min_length=1, max_length=1000)
+    parameters: Parameters
+    inputs: list[str] = Field(min_length=1, max_length=1000)
+    input_format: Format | None = None
+    output_format: OutputFormat = "parquet"
+    priority: int = Field(
+        100, ge=0, le=1000, description="Smaller runs first; equal priorities run in order of arrival."
+    )
+    memory_mb: int | None = Field(
+        None, ge=1, description="Memory that the model needs, when the server's guess is off."
+    )
+    subtask_bytes: int | None = Field(None, ge=1, le=2**40)
+
+
+class SubtaskCounts(Answer):
+    """Every subtask is in exactly one of these; total counts those made so far while the task is splitting."""
+
+    total: int = 0
+    queued: int = 0
+    acquired: int = 0
+    done: int = 0
+    failed: int = 0
+    cancelled: int = 0
+
+
+class RowCounts(Answer):
+    """Rows with an outcome so far. failures: failed rows by code."""
+
+    ok: int = 0
+    failed: int = 0
+    truncated: int = 0
+    failures: dict[str, int] = Field(default_factory=dict[str, int])
+
+
+class TaskView(Answer):
+    """A task, as people and programs see it.
+
+    done_share: part of the input that is committed, 0 to 1. remaining_seconds: (low, high), None while unknown.
+    rows_per_second: over the last minute. waiting: why nothing runs although something waits.
+    """
+
+    id: str
+    team: str
+    project: str
+    task_name: str
+    kind: Kind
+    engine: EngineName
+    model: str
+    parameters: Parameters
+    inputs: list[str]
+    output_format: OutputFormat
+    priority: int
+    state: TaskStateName
+    state_reason: str = ""
+    paused: bool = False
+    subtasks: SubtaskCounts
+    rows: RowCounts
+    input_bytes: int = 0
+    done_share: float = 0.0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    rows_per_second: float = 0.0
+    remaining_seconds: tuple[int, int] | None = None
+    executors: int = 0
+    waiting: list[str] = Field(default_factory=list[str])
+    model_digest: str | None = None
+    created_by: str = ""
+    created_at: datetime
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    manifest: str | None = Field(None, description="Key of manifest.json in the object store, once the task has ended.")
+
+
+class Page(Answer):
+    """A page of a list; ask again with after=last_id while has_more."""
+
+    has_more: bool = False
+    first_id: str | None = None
+    last_id: str | None = None
+
+
+class TaskPage(Page):
+    data: list[TaskView]
+
+
+class SubtaskView(Answer):
+    """One subtask: state, what it reads, and who holds it."""
+
+    subtask_id: int
+    state: Literal["queued", "acquired", "done", "failed", "cancelled"]
+    object: str
+    start: int
+    end: int | None
+    executor: str | None = None
+    attempt: int = 0
+    losses: int = 0
+    rows: int = 0
+    failed_rows: int = 0
+    reason: str = ""
+
+
+class SubtaskPage(Page):
+    data: list[SubtaskView]
+
+
+class LedgerView(Answer):
+    """One thing that became of a subtask."""
+
+    at: datetime
+    subtask_id: int
+    entry: Literal["part", "released", "lost", "fault", "done", "failed", "cancelled"]
+    executor: str | None = None
+    attempt: int = 0
+    rows: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+class LedgerPage(Page):
+    data: list[LedgerView]
+
+
+class PartView(Answer):
+    """A committed part, in input order, with a link to read it. link None: a part without rows has no object."""
+
+    subtask_id: int
+    part_start: int
+    part_end: int
+    rows: int
+    failed_rows: int
+    sha256: Sha256 | None = None
+    size_bytes: int = 0
+    key: str | None = None
+    link: str | None = None
+    executor: str | None = None
+    model_digest: str = ""
+    engine_version: str = ""
+    device: str = ""
+
+
+class PartPage(Page):
+    """complete: the task has ended, so no further part will come. missing: subtasks without a done end so far."""
+
+    data: list[PartView]
+    complete: bool
+    missing: int = 0
+
+
+class ExecutorView(Answer):
+    """An executor. current: the tasks whose subtasks it holds."""
+
+    id: str
+    name: str
+    owner: str = ""
+    version: str
+    state: str
+    reason: str = ""
+    since: datetime
+    last_seen_at: datetime
+    silent_seconds: float
+    registered_at: datetime
+    device: dict[str, Any]
+    kinds: list[str]
+    engines: list[str]
+    memory_mb: int | None
+    preferences: list[str]
+    holds: int = 0
+    current: list[str] = Field(default_factory=list[str])
+    rows_last_minute: int = 0
+    parts: int = 0
+
+
+class ExecutorPage(Page):
+    data: list[ExecutorView]
+
+
+class TokenRequest(Message):
+    name: str = Field(min_length=1, max_length=63)
+    scope: TokenScope
+    teams: list[str] | None = Field(None, max_length=64, description="Teams whose tasks it reaches; None means all.")
+    expires_days: float | None = Field(None, gt=0, le=3650)
+
+
+class TokenView(Answer):
+    """secret: shown once, when the token is made."""
+
+    id: str
+    name: str
+    scope: TokenScope
+    teams: list[str] | None = None
+    created_at: datetime
+    expires_at: datetime | None = None
+    last_used_at: datetime | None = None
+    secret: str | None = None
+
+
+class TokenPage(Page):
+    data: list[TokenView]
+
+
+class ServerView(Answer):
+    """What the server says of itself at GET /api/v1/server."""
+
+    version: str
+    label: str
+    accepts_files: bool

@@ -1,0 +1,1 @@
+"""One suite per seam, met by every implementation."""

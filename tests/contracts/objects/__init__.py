@@ -1,0 +1,1 @@
+"""What every object store does."""

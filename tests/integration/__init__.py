@@ -1,0 +1,1 @@
+"""Several rooms together, with a real database."""

@@ -1,0 +1,1 @@
+"""The real systems that tests run against: PostgreSQL and S3, started on free ports."""

@@ -1,0 +1,1 @@
+"""Pure rules; mirrors src/minions."""

@@ -1,0 +1,293 @@
+"""Commands: what is data, what is said to people, and the exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.unit.commands.conftest import Minions
+from tests.unit.scripted_server import Reply, ScriptedServer, completed, problem, serve_parts, task_view
+
+TASK = "/api/v1/tasks/tsk_0000002a"
+BY_NAME = "/api/v1/tasks/by-name/default/default/passages"
+EXECUTOR: dict[str, Any] = {
+    "id": "exe_00000001",
+    "name": "anna-mbp-m3",
+    "owner": "anna",
+    "version": "0.1.0",
+    "state": "paused",
+    "reason": "anna is using this Mac",
+    "since": "2026-11-20T10:00:00Z",
+    "last_seen_at": "2026-11-20T10:00:00Z",
+    "silent_seconds": 3.0,
+    "registered_at": "2026-11-19T10:00:00Z",
+    "device": {"chip": "Apple M3"},
+    "kinds": ["embed"],
+    "engines": ["embedding"],
+    "memory_mb": 36864,
+    "preferences": [],
+}
+
+
+def test_the_list_is_data_and_says_what_it_left_out(minions: Minions, script: ScriptedServer) -> None:
+    page = {"data": [task_view(), completed(id="tsk_0000002b", task_name="short")], "has_more": True, "last_id": "x"}
+    script.on("GET", "/api/v1/tasks", page)
+    said = minions("tasks", "ls", "--limit", "1")
+    assert said.code == 0
+    assert "tsk_0000002a" in said.out
+    assert "64.9 %" in said.out
+    assert "hf:BAAI/bge-small-en-v1.5" in said.out, "a pipe gets every column, uncut"
+    assert "tsk_0000002b" not in said.out
+    assert "there are more" in said.err
+    assert minions("tasks", "ls", "-q", "--limit", "1").out == "tsk_0000002a\n"
+    listed = json.loads(minions("tasks", "ls", "--json", "--limit", "1").out)
+    assert [task["id"] for task in listed["data"]] == ["tsk_0000002a"]
+    assert listed["has_more"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path", "said"),
+    [
+        (["tasks", "ls"], "/api/v1/tasks", "minions submit embed"),
+        (["tasks", "ls", "--state", "failed"], "/api/v1/tasks", "No task matches"),
+        (["executors", "ls"], "/api/v1/executors", "minions executor start"),
+        (["tokens", "ls"], "/api/v1/tokens", "minions tokens create"),
+    ],
+)
+def test_empty_lists_say_what_to_do(
+    minions: Minions, script: ScriptedServer, arguments: list[str], path: str, said: str
+) -> None:
+    script.on("GET", path, {"data": [], "has_more": False})
+    result = minions(*arguments)
+    assert (result.code, result.out) == (0, "")
+    assert said in result.err
+    assert json.loads(minions(*arguments, "--json").out)["data"] == []
+
+
+@pytest.mark.parametrize(
+    ("view", "code", "said"),
+    [
+        (completed(), 0, "is complete: 7 rows in 2 min 5 s."),
+        (completed(rows={"ok": 7, "failed": 2}), 5, "9 rows in 2 min 5 s, 2 of them failed"),
+        (completed(state="failed", state_reason="too many rows failed"), 1, "has failed: too many rows failed"),
+        (completed(state="cancelled"), 1, "was cancelled"),
+    ],
+)
+def test_wait_tells_the_end_by_its_exit_code(
+    minions: Minions, script: ScriptedServer, view: dict[str, Any], code: int, said: str
+) -> None:
+    script.on("GET", BY_NAME, task_view())
+    script.on("GET", TASK, task_view(), view)
+    result = minions("tasks", "wait", "passages")
+    assert result.code == code
+    assert said in result.err
+    assert result.out == ""
+
+
+def test_wait_times_out(minions: Minions, script: ScriptedServer) -> None:
+    script.on("GET", TASK, task_view())
+    result = minions("tasks", "wait", "tsk_0000002a", "--timeout", "0", "--quiet")
+    assert result.code == 6
+    assert "has not ended after 0 s" in result.err
+
+
+def test_watch_streams_a_line_for_each_change(minions: Minions, script: ScriptedServer) -> None:
+    script.on("GET", TASK, task_view(), task_view(), task_view(), task_view(done_share=0.9), completed())
+    result = minions("tasks", "watch", "tsk_0000002a", "--json")
+    assert [json.loads(line)["done_share"] for line in result.out.splitlines()] == [0.649, 0.9, 1.0]
+    assert result.err == ""
+
+
+@pytest.mark.parametrize(
+    ("reply", "code", "said"),
+    [
+        (problem(403, "access_denied", "the token expired", hint="make another"), 3, "the token expired\nmake another"),
+        (problem(404, "not_found", "there is no task passages"), 4, "there is no task passages"),
+        (problem(409, "conflict", "it has ended"), 1, "it has ended"),
+        (Reply(500, b"<html>oops"), 1, "answered 500"),
+        (Reply(body=b"hello"), 1, "Minion Server"),
+    ],
+)
+def test_errors_are_one_sentence(minions: Minions, script: ScriptedServer, reply: Reply, code: int, said: str) -> None:
+    script.on("GET", BY_NAME, reply)
+    result = minions("tasks", "show", "passages")
+    assert result.code == code
+    assert said in result.err
+    assert result.out == ""
+    assert "Traceback" not in result.err
+
+
+def test_an_unreachable_server(minions: Minions) -> None:
+    result = minions("tasks", "ls", "--server", "http://127.0.0.1:9")
+    assert result.code == 7
+    assert "http://127.0.0.1:9 (connection refused)" in result.err
+    assert "minions up" in result.err
+
+
+def test_all_mistakes_are_shown_by_their_flags(minions: Minions) -> None:
+    result = minions(
+        "submit", "complete", "missing.jsonl", "--model", "bge", "--name", "A", "--prompt", "none", "--priority",
+        "7000",        "--param", "temprature=1", "--param", "seed=x", "--param", "stop",
+    )  # fmt: skip
+    assert result.code == 2
+    for said in (
+        "INPUT: missing.jsonl: no such file", "--model: 'bge'", "--name: 'A'", "--prompt: ", "--priority: ", "no parameter 'temprature'",
+        "temperature, think, top_k", "--param seed: ", "'stop' is no name=value",
+    ):  # fmt: skip
+        assert said in result.err
+
+
+def test_the_servers_mistakes_are_shown_by_their_flags(minions: Minions, script: ScriptedServer) -> None:
+    errors = [
+        {"field": "parameters.column", "code": "no_column", "message": "there is no column 'body'"},
+        {"field": "inputs.0", "code": "missing", "message": "is not there"},
+        {"field": "parameters.dimensions", "code": "bad", "message": "too many"},
+    ]
+    script.on("POST", "/api/v1/tasks", problem(422, "validation_failed", "3 errors", errors=errors))
+    result = minions("submit", "embed", "s3://bucket/a.jsonl", "-m", "hf:a/b")
+    assert result.code == 2
+    assert "--column: there is no column 'body'" in result.err
+    assert "s3://bucket/a.jsonl: is not there" in result.err
+    assert "--param dimensions: too many" in result.err
+
+
+def test_submit_sends_typed_parameters_and_prints_the_id(minions: Minions, script: ScriptedServer) -> None:
+    script.on("POST", "/api/v1/tasks", Reply(201, task_view()))
+    (minions.directory / "prompt.txt").write_text("Summarise: {body}")
+    result = minions(
+        "submit", "complete", "s3://bucket/a.jsonl", "-m", "ollama:llama3.2", "--prompt", "@prompt.txt",
+        "--param", "max_tokens=64", "--param", "stop=A", "--param", "stop=B", "--param", "think=low",
+        "--param", "seed=7", "--keep", "a,b", "--keep", "c", "--team", "search", "--idempotency-key", "k1",
+    )  # fmt: skip
+    assert (result.code, result.out) == (0, "tsk_0000002a\n")
+    assert "minions tasks watch tsk_0000002a" in result.err
+    request = script.asked("POST", "/api/v1/tasks")[0]
+    sent = json.loads(request.body)
+    assert request.headers["idempotency-key"] == "k1"
+    parameters = sent["parameters"]
+    assert sent["team"] == "search"
+    assert parameters["prompt"] == "Summarise: {body}"
+    assert (parameters["max_tokens"], parameters["stop"], parameters["seed"]) == (64, ["A", "B"], 7)
+    assert (parameters["think"], parameters["keep"]) == ("low", ["a", "b", "c"])
+
+
+def test_standard_input_is_uploaded(minions: Minions, script: ScriptedServer) -> None:
+    link = f"{script.url}/objects/1"
+    answer = {"upload": "upl_00000001", "link": link, "expires_at": "2026-11-20T11:00:00Z"}
+    script.on("POST", "/api/v1/uploads", Reply(201, answer))
+    script.on("PUT", "/objects/1", Reply(200, {}))
+    script.on("POST", "/api/v1/tasks", Reply(201, task_view()))
+    assert minions("submit", "embed", "-", "-m", "hf:a/b", "-q", stdin='{"text": "a"}\n').out == "tsk_0000002a\n"
+    assert script.asked("PUT", "/objects/1")[0].body == b'{"text": "a"}\n'
+
+
+def test_results_go_to_a_file_and_never_over_another(minions: Minions, script: ScriptedServer) -> None:
+    script.on("GET", BY_NAME, completed())
+    serve_parts(script, [(0, 0, 20, [None, "empty_text"])])
+    result = minions("tasks", "results", "passages")
+    assert (result.code, result.out) == (0, "passages.parquet\n")
+    assert "2 rows" in result.err
+    again = minions("tasks", "results", "passages")
+    assert again.code == 1
+    assert "is there already" in again.err
+    assert "--overwrite" in again.err
+    assert minions("tasks", "results", "passages", "--overwrite", "-q").code == 0
+    lines = [json.loads(line) for line in minions("tasks", "results", "passages", "-o", "-").out.splitlines()]
+    assert [(line["row"], line["status"]) for line in lines] == [(0, "ok"), (1, "failed")]
+
+
+def test_unfinished_results_must_be_asked_for(minions: Minions, script: ScriptedServer) -> None:
+    script.on("GET", BY_NAME, task_view())
+    serve_parts(script, [(0, 0, 20, [None])], complete=False)
+    result = minions("tasks", "results", "passages", "-o", "out.csv")
+    assert result.code == 1
+    assert "--partial" in result.err
+    assert not list(minions.directory.iterdir())
+    assert minions("tasks", "results", "passages", "-o", "out.csv", "--partial").code == 0
+
+
+def test_errors_are_grouped_then_listed(minions: Minions, script: ScriptedServer) -> None:
+    rows = {"ok": 1, "failed": 2, "failures": {"empty_text": 1, "bad_record": 1}}
+    script.on("GET", BY_NAME, completed(rows=rows))
+    serve_parts(script, [(0, 0, 20, [None, "empty_text"]), (1, 20, 30, ["bad_record"])])
+    result = minions("tasks", "errors", "passages", "--limit", "1")
+    assert result.code == 0
+    assert "33.33%" in result.out
+    assert "p10" in result.out
+    assert "p20" not in result.out
+    assert "1 of 2 failed rows shown" in result.err
+    data = json.loads(minions("tasks", "errors", "passages", "--json").out)
+    assert [(row["position"], row["row"], row["code"]) for row in data["data"]] == [
+        (10, 1, "empty_text"),
+        (20, 2, "bad_record"),
+    ]
+
+
+def test_show_says_why_it_waits(minions: Minions, script: ScriptedServer) -> None:
+    script.on("GET", BY_NAME, task_view(waiting=["no executor has 64 GB of memory"], executors=0))
+    entry = {"at": "2026-11-20T10:00:00Z", "subtask_id": 3, "entry": "lost", "attempt": 1, "reason": "silent for 90 s"}
+    script.on("GET", f"{TASK}/ledger", {"data": [entry], "has_more": False})
+    result = minions("tasks", "show", "passages", "--events")
+    assert "no executor has 64 GB of memory" in result.out
+    assert "silent for 90 s" in result.out
+
+
+def test_one_that_cannot_be_cancelled_does_not_keep_the_others(minions: Minions, script: ScriptedServer) -> None:
+    script.on("GET", TASK, task_view())
+    script.on("POST", f"{TASK}/cancel", task_view(state="cancelled"))
+    result = minions("tasks", "cancel", "missing", "tsk_0000002a", "-q")
+    assert (result.code, result.out) == (4, "tsk_0000002a\n")
+
+
+def test_executors_show_state_and_reason(minions: Minions, script: ScriptedServer) -> None:
+    script.on("GET", "/api/v1/executors", {"data": [EXECUTOR], "has_more": False})
+    assert "anna is using this Mac" in minions("executors", "ls").out
+    assert "Apple M3" in minions("executors", "show", "anna-mbp-m3").out
+    assert minions("executors", "show", "nobody").code == 4
+
+
+def test_a_tokens_secret_is_the_only_data(minions: Minions, script: ScriptedServer) -> None:
+    made = {
+        "id": "tok_00000001", "name": "ci", "scope": "submit", "created_at": "2026-11-20T10:00:00Z", "secret": "s3cr3t",
+    }  # fmt: skip
+    script.on("POST", "/api/v1/tokens", Reply(201, made))
+    script.on("DELETE", "/api/v1/tokens/tok_00000001", Reply(204, b""))
+    assert minions("tokens", "create", "ci", "--team", "search").out == "s3cr3t\n"
+    assert json.loads(script.asked("POST", "/api/v1/tokens")[0].body)["teams"] == ["search"]
+    assert minions("tokens", "create", "ci", "--expires-days", "-1").code == 2
+    assert minions("tokens", "revoke", "tok_00000001").code == 0
+
+
+def test_settings_say_where_they_come_from(minions: Minions) -> None:
+    token = "a-very-long-token-that-nobody-sees"
+    shown = json.loads(minions("config", "show", "--json", MINIONS_TOKEN=token).out)
+    assert shown["server"]["source"] == "MINIONS_SERVER"
+    assert shown["token"] == {"value": "a-ve…es", "source": "MINIONS_TOKEN", "note": ""}
+    (minions.directory / "token").write_text("from-a-file-with-a-newline\n")
+    shown = json.loads(minions("config", "show", "--json", "--token-file", "token").out)
+    assert shown["token"]["source"] == "flag"
+    assert minions("config", "show", "--token-file", "none").code == 2
+
+
+def test_colours_only_where_they_are_wanted(minions: Minions, script: ScriptedServer) -> None:
+    script.on("GET", "/api/v1/tasks", {"data": [task_view()], "has_more": False})
+    assert "\x1b[" not in minions("tasks", "ls").out
+    assert "\x1b[3" not in minions("tasks", "ls", FORCE_COLOR="1", NO_COLOR="1").out
+
+
+def test_a_reader_that_leaves_is_no_error(minions: Minions, script: ScriptedServer) -> None:
+    script.on("GET", BY_NAME, completed())
+    serve_parts(script, [(0, 0, 80000, [None] * 8000)])
+    command = f"{sys.executable} -m minions.commands.main tasks results passages -o - | head -1"
+    done = subprocess.run(command, shell=True, cwd=minions.directory, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith('{"row":0,')
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("arguments", [["tasks", "wat"], ["submit", "embed"], ["tasks", "show"], ["--wat"]])
+def test_usage_mistakes(minions: Minions, arguments: list[str]) -> None:
+    assert minions(*arguments).code == 2

@@ -1,0 +1,33 @@
+"""The command tree, its reference, and what importing it costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from minions.commands.reference import reference
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_the_reference_is_up_to_date() -> None:
+    written = (ROOT / "docs" / "cli.md").read_text("utf-8")
+    assert written == reference(), "run: python -m minions.commands.reference > docs/cli.md"
+
+
+@pytest.mark.parametrize(
+    ("statement", "unwanted"),
+    [
+        ("import minions, minions.client", {"httpx", "pyarrow", "pydantic", "rich", "typer"}),
+        ("from minions.commands.main import exit_code_of; exit_code_of(['--help'])", {"httpx", "pyarrow", "pydantic"}),
+        ("from minions.client import Client, AsyncClient", {"pyarrow", "typer", "fastapi", "asyncpg"}),
+        ("from minions.commands.main import exit_code_of; exit_code_of(['config', 'show'])", {"httpx", "pyarrow"}),
+    ],
+)
+def test_heavy_libraries_are_imported_late(statement: str, unwanted: set[str]) -> None:
+    code = f"import sys\n{statement}\nprint(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not unwanted & set(done.stderr.split())

@@ -1,0 +1,173 @@
+"""Parts: one schema for both formats, vectors bit by bit, failures counted."""
+
+from __future__ import annotations
+
+import json
+import struct
+import time
+from typing import Any
+
+import pytest
+
+from minions.domain.errors import ResultsDamaged
+from minions.domain.rows import Outcome, Row, RowCode
+from minions.formats.arrow import arrow
+from minions.formats.part import PartFormat, PartWriter, embedding_type, read_part
+
+NUMBERS = [0.1, -1.5e-7, 3.0]
+VECTOR = struct.pack("<3f", *NUMBERS)
+both = pytest.mark.parametrize("output_format", ["parquet", "jsonl"])
+
+
+def _embed(output_format: PartFormat, dimension: int | None = 3, keep: tuple[str, ...] = ("text", "row")) -> PartWriter:
+    return PartWriter("embed", output_format, "key", keep, "in/a.jsonl", dimension, "sha256:abc")
+
+
+def _row(position: int, **fields: Any) -> Row:
+    return Row(position, position + 1, fields)
+
+
+@both
+def test_an_embed_part_reads_back_as_it_was_added(output_format: PartFormat) -> None:
+    part = _embed(output_format)
+    part.add(Row(0, 5, None, RowCode.BAD_RECORD, "not valid JSON"), Outcome())
+    part.add(_row(5, key=17, text='a\n"é', row={"x": [1]}), Outcome(vector=VECTOR, input_tokens=4, truncated=True))
+    part.add(_row(9, key="k"), Outcome(code=RowCode.OVERFLOW, message="too long", input_tokens=900))
+    assert (part.rows, part.ok_rows, part.failed_rows, part.truncated_rows, part.input_tokens) == (3, 1, 2, 1, 904)
+    assert dict(part.failures) == {"bad_record": 1, "overflow": 1}
+    table = read_part(part.finish(), output_format)
+    assert table.schema.names == [
+        "object",
+        "position",
+        "id",
+        "text",
+        "input_row",
+        "status",
+        "code",
+        "message",
+        "truncated",
+        "input_tokens",
+        "embedding",
+        "model_digest",
+    ]
+    assert table.schema.field("embedding").type == embedding_type(3)
+    assert arrow.types.is_dictionary(table.schema.field("object").type)
+    rows = table.to_pylist()
+    assert [row["position"] for row in rows] == [0, 5, 9]
+    assert [row["id"] for row in rows] == [None, "17", "k"]
+    assert rows[1]["text"] == 'a\n"é'
+    assert rows[1]["input_row"] == '{"x":[1]}'
+    assert [row["code"] for row in rows] == ["bad_record", None, "overflow"]
+    assert [row["message"] for row in rows] == ["not valid JSON", None, "too long"]
+    assert [row["embedding"] for row in rows] == [None, list(struct.unpack("<3f", VECTOR)), None]
+    assert {row["object"] for row in rows} == {"in/a.jsonl"}
+    assert {row["model_digest"] for row in rows} == {"sha256:abc"}
+
+
+@both
+def test_a_complete_part_reads_back_as_it_was_added(output_format: PartFormat) -> None:
+    part = PartWriter("complete", output_format, None, ("text", "embedding", "id"), "a.csv", None, "d")
+    part.add(
+        _row(3, text="in", embedding=[1.5], id=None),
+        Outcome(text="out \ud800", thinking="hm", finish_reason="length", input_tokens=2, output_tokens=7),
+    )
+    part.add(_row(4), Outcome(code=RowCode.EMPTY_REPLY, finish_reason="stop", output_tokens=1))
+    assert part.finish_reasons == {"length": 1, "stop": 1}
+    assert part.output_tokens == 8
+    first, second = read_part(part.finish(), output_format).to_pylist()
+    assert list(first) == [
+        "object",
+        "position",
+        "input_text",
+        "embedding",
+        "id",
+        "status",
+        "code",
+        "message",
+        "truncated",
+        "input_tokens",
+        "text",
+        "thinking",
+        "finish_reason",
+        "output_tokens",
+        "model_digest",
+    ]
+    assert (first["input_text"], first["embedding"], first["text"]) == ("in", "[1.5]", "out ?")
+    assert (first["finish_reason"], first["output_tokens"], first["status"]) == ("length", 7, "ok")
+    assert (second["status"], second["text"], second["input_tokens"]) == ("failed", None, None)
+
+
+@both
+def test_both_formats_have_one_schema(output_format: PartFormat) -> None:
+    keep = ("output_tokens", "finish_reason", "thinking")
+    part = _embed(output_format, keep=keep)
+    part.add(_row(0, output_tokens=3, thinking="2026-01-01T00:00:00Z"), Outcome(vector=VECTOR))
+    table = read_part(part.finish(), output_format)
+    name = arrow.dictionary(arrow.int32(), arrow.string())
+    text = arrow.string()
+    assert table.schema.types == [
+        name,
+        arrow.int64(),
+        *[text] * 7,
+        arrow.bool_(),
+        arrow.int32(),
+        embedding_type(3),
+        name,
+    ]
+    assert table.to_pylist()[0]["thinking"] == "2026-01-01T00:00:00Z"
+
+
+@both
+def test_the_dimension_may_be_learnt_from_the_first_vector(output_format: PartFormat) -> None:
+    part = _embed(output_format, dimension=None)
+    part.add(_row(0), Outcome(code=RowCode.EMPTY_TEXT))
+    part.add(_row(1), Outcome(code=RowCode.EMPTY_TEXT))
+    part.add(_row(2), Outcome(vector=VECTOR))
+    part.add(_row(3), Outcome(vector=VECTOR[:8]))
+    table = read_part(part.finish(), output_format)
+    assert table.schema.field("embedding").type == embedding_type(3)
+    assert table.column("embedding").is_valid().to_pylist() == [False, False, True, False]
+    assert table.column("code").to_pylist() == ["empty_text", "empty_text", None, "vector_size"]
+    assert table.column("message").to_pylist()[3] == "expected a vector of 12 bytes, found 8"
+
+
+@both
+def test_without_any_vector_the_column_joins_with_any_other(output_format: PartFormat) -> None:
+    part = _embed(output_format, dimension=None)
+    part.add(_row(0), Outcome(code=RowCode.EMPTY_TEXT))
+    other = _embed(output_format)
+    other.add(_row(1), Outcome(vector=VECTOR))
+    tables = [read_part(p.finish(), output_format) for p in (part, other)]
+    joined = arrow.concat_tables(tables, promote_options="default")
+    assert joined.schema.field("embedding").type == embedding_type(3)
+    assert joined.column("embedding").is_valid().to_pylist() == [False, True]
+
+
+def test_jsonl_vectors_have_the_shortest_digits() -> None:
+    part = _embed("jsonl")
+    part.add(_row(0), Outcome(vector=VECTOR))
+    assert json.loads(part.finish())["embedding"] == NUMBERS
+
+
+@both
+def test_a_part_without_rows_is_allowed(output_format: PartFormat) -> None:
+    assert read_part(_embed(output_format).finish(), output_format).num_rows == 0
+
+
+@both
+def test_damaged_parts_are_named(output_format: PartFormat) -> None:
+    part = _embed(output_format)
+    part.add(_row(0), Outcome(vector=VECTOR))
+    with pytest.raises(ResultsDamaged, match=f"no readable {output_format} data"):
+        read_part(part.finish()[:-9], output_format)
+
+
+def test_a_large_part_does_not_go_through_python_numbers() -> None:
+    part = PartWriter("embed", "parquet", None, (), "a.jsonl", 384, "d")
+    row, outcome = _row(0), Outcome(vector=bytes(4 * 384), input_tokens=3)
+    started = time.perf_counter()
+    for _ in range(20_000):
+        part.add(row, outcome)
+    part.finish()
+    # 7.7 million numbers: as Python floats they take several seconds, as one buffer a fraction of one.
+    assert time.perf_counter() - started < 3
