@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar, cast
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import httpx
 from pydantic import BaseModel, ValidationError
@@ -169,7 +169,8 @@ class Connection:
         proxy = _use_proxy(server)
         self._http = httpx.Client(base_url=server, headers=_headers(token), timeout=_TIMEOUT, trust_env=proxy)
         # Links carry their own permission; the token must not reach an object store.
-        self._links = httpx.Client(timeout=_TIMEOUT, trust_env=proxy)
+        # A server that keeps objects as files gives links relative to itself, whatever name it is reached by.
+        self._links = httpx.Client(base_url=server, timeout=_TIMEOUT, trust_env=proxy)
 
     def close(self) -> None:
         self._http.close()
@@ -210,7 +211,7 @@ class Connection:
             setback = _link_setback(fault)
             delay = attempts.delay_seconds(setback, True) if setback else None
             if delay is None:
-                raise _link_error(link, fault) from None
+                raise _link_error(urljoin(self.contact.server, link), fault) from None
             self._sleep(delay)
 
     def fetch(self, link: str) -> bytes:
@@ -228,7 +229,7 @@ class Connection:
             setback = _link_setback(fault)
             delay = attempts.delay_seconds(setback, True) if setback else None
             if delay is None:
-                raise _link_error(link, fault) from None
+                raise _link_error(urljoin(self.contact.server, link), fault) from None
             self._sleep(delay)
 
 
@@ -239,7 +240,7 @@ class AsyncConnection:
         self.contact = Contact(server, patience_seconds)
         proxy = _use_proxy(server)
         self._http = httpx.AsyncClient(base_url=server, headers=_headers(token), timeout=_TIMEOUT, trust_env=proxy)
-        self._links = httpx.AsyncClient(timeout=_TIMEOUT, trust_env=proxy)
+        self._links = httpx.AsyncClient(base_url=server, timeout=_TIMEOUT, trust_env=proxy)
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -280,7 +281,7 @@ class AsyncConnection:
             setback = _link_setback(fault)
             delay = attempts.delay_seconds(setback, True) if setback else None
             if delay is None:
-                raise _link_error(link, fault) from None
+                raise _link_error(urljoin(self.contact.server, link), fault) from None
             await asyncio.sleep(delay)
 
     async def fetch(self, link: str) -> bytes:
@@ -298,7 +299,7 @@ class AsyncConnection:
             setback = _link_setback(fault)
             delay = attempts.delay_seconds(setback, True) if setback else None
             if delay is None:
-                raise _link_error(link, fault) from None
+                raise _link_error(urljoin(self.contact.server, link), fault) from None
             await asyncio.sleep(delay)
 
 

@@ -53,13 +53,8 @@ class Draft:
             for key in given
             if key not in known
         ]
-        try:
-            parameters = _PARAMETERS.validate_python(
-                {key: value for key, value in given.items() if key in known} | {"kind": self.kind}
-            )
-        except ValidationError as error:
-            wrong += field_errors(error, ("parameters",))
-            parameters = None
+        parameters, wrong_parameters = self._validated({key: value for key, value in given.items() if key in known})
+        wrong += wrong_parameters
         body = self._body() | {"parameters": parameters or EmbedParameters.model_validate({})}
         try:
             request = SubmitRequest.model_validate(body)
@@ -68,6 +63,18 @@ class Draft:
         if wrong:
             raise ValidationFailed(wrong)
         return request
+
+    def _validated(
+        self, given: Mapping[str, Any]
+    ) -> tuple[EmbedParameters | CompleteParameters | None, list[FieldError]]:
+        try:
+            return _PARAMETERS.validate_python({**given, "kind": self.kind}), []
+        except ValidationError as error:
+            wrong = field_errors(error, ("parameters",))
+        # Rules over several fields are only looked at once each field is right: look again without the wrong ones.
+        fields = {entry.field.split(".")[1] for entry in wrong if "." in entry.field}
+        rest = {key: value for key, value in given.items() if key not in fields}
+        return None, wrong + (self._validated(rest)[1] if len(rest) < len(given) else [])
 
     def _body(self) -> dict[str, Any]:
         values = {

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
+from minions.commands.options import closing_clients
 from minions.commands.registry import CONTEXT, TREE, VerbGroup, open_group
 from minions.domain.errors import MinionsError
 
@@ -54,7 +55,8 @@ def run(arguments: list[str] | None = None) -> None:
 def exit_code_of(arguments: list[str]) -> int:
     """Run one command. Never a traceback, unless MINIONS_DEBUG=1."""
     try:
-        program().main(args=arguments, prog_name="minions")
+        with closing_clients():
+            program().main(args=arguments, prog_name="minions")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     except MinionsError as error:

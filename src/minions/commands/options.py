@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,6 +43,20 @@ Timeout = Annotated[
 ]
 
 
+_OPEN: ContextVar[ExitStack] = ContextVar("_OPEN")
+
+
+@contextmanager
+def closing_clients() -> Generator[None]:
+    """While a command runs: the clients that it makes are closed at its end, however it ends."""
+    with ExitStack() as stack:
+        previous = _OPEN.set(stack)
+        try:
+            yield
+        finally:
+            _OPEN.reset(previous)
+
+
 def settings(
     server: str | None, token_file: Path | None, team: str | None = None, project: str | None = None
 ) -> ClientSettings:
@@ -60,4 +77,8 @@ def client(server: str | None, token_file: Path | None, team: str | None = None,
     """A client of the server that the flags and settings name."""
     from minions.client.client import Client
 
-    return Client(settings=settings(server, token_file, team, project))
+    found = Client(settings=settings(server, token_file, team, project))
+    stack = _OPEN.get(None)
+    if stack is not None:
+        stack.callback(found.close)
+    return found

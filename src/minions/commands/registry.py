@@ -20,8 +20,19 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
     "tokens": ("create", "ls", "revoke"),
     "config": ("show",),
     "open": (),
+    "up": (),
+    "executor": (),
+    "server": (),
+    "watchdog": (),
 }
-"""Verbs in the order in which --help lists them; those with names behind them are groups."""
+"""All verbs; those with names behind them are groups."""
+
+SECTIONS: Final[dict[str, tuple[str, ...]]] = {
+    "Work": ("submit", "tasks", "open"),
+    "Machines": ("up", "executor", "executors"),
+    "Operation": ("server", "watchdog", "tokens", "config"),
+}
+"""How `minions --help` lists the verbs of TREE."""
 
 CONTEXT: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"]}
 
@@ -34,6 +45,17 @@ class VerbGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.verbs)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the verbs, those of the program itself under headings."""
+        sections = SECTIONS if self.package == VerbGroup.package else {"Commands": self.verbs}
+        width = max(map(len, self.verbs))
+        for title, names in sections.items():
+            verbs = [(name, self.get_command(ctx, name)) for name in names if name in self.verbs]
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(name.ljust(width), verb.get_short_help_str(formatter.width - width - 6)) for name, verb in verbs]
+                )
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in self.verbs:

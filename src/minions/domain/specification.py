@@ -47,6 +47,10 @@ class EmbedParameters(_Parameters):
         """Input columns that the task works on."""
         return [self.column]
 
+    def for_engine(self) -> EmbedParameters:
+        """Without what an engine does not look at, so that tasks that differ only there share a loaded engine."""
+        return self.model_copy(update={"column": "text", "id": None, "keep": (), "max_failed_share": None})
+
 
 class CompleteParameters(_Parameters):
     """How prompts become replies."""
@@ -96,6 +100,10 @@ class CompleteParameters(_Parameters):
             if name not in names:
                 names.append(name)
         return names
+
+    def for_engine(self) -> CompleteParameters:
+        """Without what an engine does not look at, so that tasks that differ only there share a loaded engine."""
+        return self.model_copy(update={"prompt": "{text}", "id": None, "keep": (), "max_failed_share": None})
 
     def render(self, fields: dict[str, Any]) -> str:
         """The prompt of one row. Nothing is looked up by attribute, so a column name may hold anything but braces."""

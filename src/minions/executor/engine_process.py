@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -33,13 +33,15 @@ class EngineCrashed(EngineFailed):
     """The engine's process ended by itself.
 
     exit_code: negative for a signal, as in subprocess. log_tail: the last lines of its log; for the owner's eyes.
+    stalled: it was ended because it made nothing of its rows.
     """
 
     code = "engine_crashed"
     hint = "Rows that were under way were not answered; load the engine again."
 
-    def __init__(self, message: str, exit_code: int, log_tail: str) -> None:
+    def __init__(self, message: str, exit_code: int, log_tail: str, stalled: bool = False) -> None:
         self.exit_code = exit_code
+        self.stalled = stalled
         self.log_tail = log_tail
         super().__init__(message)
 
@@ -67,6 +69,7 @@ class EngineProcess:
         self._under_way: set[int] = set()
         self._error: MinionsError | None = None
         self._kill_reason: str | None = None
+        self._stalled = False
         self._now = asyncio.get_running_loop().time
         self._last_outcome = self._now()
         self._last_sign = self._now()
@@ -81,7 +84,7 @@ class EngineProcess:
         memory_limit_bytes: int | None = None,
         on_progress: Progress | None = None,
         host: Sequence[str] = _HOST,
-    ) -> AsyncIterator[EngineProcess]:
+    ) -> AsyncGenerator[EngineProcess]:
         """Start a host, load the engine, and kill the host on the way out.
 
         log_path: what libraries print is appended there. Raises ModelUnavailable or EngineFailed when it cannot be
@@ -178,6 +181,11 @@ class EngineProcess:
         """End the host and all that it started, at once."""
         await self._kill("")
 
+    async def kill_stalled(self, reason: str) -> None:
+        """End a host that makes nothing of its rows; its crash says so."""
+        self._stalled = True
+        await self._kill(reason)
+
     async def _kill(self, reason: str) -> None:
         if self._process.returncode is None:
             if self._kill_reason is None:
@@ -204,7 +212,7 @@ class EngineProcess:
             pass
         exit_code = await self._process.wait()
         self._kill_group()  # what the host may have started outlives it; later, the number could be someone else's
-        error = self._error or EngineCrashed(self._crash_message(exit_code), exit_code, self._log_tail())
+        error = self._error or EngineCrashed(self._crash_message(exit_code), exit_code, self._log_tail(), self._stalled)
         self._error = error
         if not self._loaded.done():
             self._loaded.set_exception(error)
@@ -265,5 +273,3 @@ def _resident_bytes(pid: int) -> int:
             with contextlib.suppress(psutil.Error):
                 total += process.memory_info().rss
     return total
-
-

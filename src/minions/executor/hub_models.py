@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -129,7 +129,7 @@ def _reason(error: Exception) -> str:
 
 
 @contextmanager
-def _progress_of(home: Path, progress: Progress) -> Iterator[None]:
+def _progress_of(home: Path, progress: Progress) -> Generator[None]:
     """Report the bytes that lie in the repository's cache; the library's own bars cannot be asked for numbers."""
     ended = threading.Event()
 

@@ -2,9 +2,102 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import signal
+
+import httpx
+
+from minions.domain.errors import MinionsError, SessionReplaced
+from minions.executor.agent import Agent
+from minions.executor.device import describe, installed_engines, model_memory_mb
+from minions.executor.identity import own_state
+from minions.executor.server_link import ServerLink
 from minions.executor.settings import ExecutorSettings
+from minions.executor.workbench import Workbench
+from minions.runtime.version import VERSION
+from minions.wire.executor import RegisterRequest
+
+log = logging.getLogger(__name__)
+
+_MEGABYTE = 1024 * 1024
+_AGAIN_SECONDS = 2.0
 
 
 async def run_executor(settings: ExecutorSettings) -> None:
-    """Work until SIGTERM or SIGINT; then release what is held within two seconds."""
-    raise SystemExit(f"{settings.name} cannot run yet")
+    """Work until SIGTERM or SIGINT; then release what is held within two seconds.
+
+    Raises Conflict when the state directory is in use, AccessDenied when the server refuses the token.
+    """
+    settings.cache.mkdir(parents=True, exist_ok=True)
+    with own_state(settings.state) as instance:
+        memory_mb = model_memory_mb(settings)
+        request = RegisterRequest(
+            instance=instance,
+            name=settings.name,
+            owner=settings.owner,
+            version=VERSION,
+            device=await asyncio.to_thread(describe),
+            kinds=[kind for kind in ("embed", "complete") if kind in settings.kinds],
+            engines=installed_engines(settings),
+            memory_mb=memory_mb,
+            preferences=list(settings.preferences),
+        )
+        async with (
+            ServerLink.open(settings.server, settings.token, _say_away) as link,
+            httpx.AsyncClient(limits=httpx.Limits(max_keepalive_connections=4)) as client,
+        ):
+            agent: Agent | None = None
+
+            def tell(what: str) -> None:
+                if agent is not None:
+                    agent.tell(what)
+
+            limit = memory_mb * _MEGABYTE if memory_mb is not None else None
+            bench = Workbench(logs=settings.state, memory_limit_bytes=limit, tell=tell)
+            agent = Agent(settings, link, client, bench)
+            await _until_stopped(agent, link, request)
+
+
+async def _until_stopped(agent: Agent, link: ServerLink, request: RegisterRequest) -> None:
+    loop = asyncio.get_running_loop()
+    stopped = asyncio.Event()
+
+    def stop() -> None:
+        stopped.set()
+        agent.stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    working = asyncio.create_task(_work(agent, link, request))
+    stopping = asyncio.create_task(stopped.wait())
+    await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    if not working.done():
+        with_time = asyncio.wait_for(working, 5)
+        try:
+            await with_time
+        except TimeoutError:
+            log.warning("the executor did not end in time; what it held goes back with its lease")
+    stopping.cancel()
+    if working.done() and not working.cancelled():
+        working.result()
+
+
+async def _work(agent: Agent, link: ServerLink, request: RegisterRequest) -> None:
+    """Register and work; when the server has forgotten the session, register again."""
+    while True:
+        answer = await link.register(request)
+        log.info("registered as %s (%s)", answer.executor, request.name)
+        try:
+            await agent.work(answer)
+            return
+        except SessionReplaced:
+            log.warning("the server does not know this session any more; registering again")
+            await asyncio.sleep(_AGAIN_SECONDS)
+
+
+def _say_away(error: MinionsError | None) -> None:
+    if error is None:
+        log.info("the server is back")
+    else:
+        log.warning("%s; trying again until it is back", error.message)

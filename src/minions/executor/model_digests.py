@@ -27,9 +27,7 @@ def files_of(model: Path) -> list[Path]:
     if model.is_file():
         return [model]
     files = (path for path in model.rglob("*") if path.is_file())
-    return sorted(
-        path for path in files if not any(part.startswith(".") for part in path.relative_to(model).parts)
-    )
+    return sorted(path for path in files if not any(part.startswith(".") for part in path.relative_to(model).parts))
 
 
 def path_digest(model: Path, cache: Path, hashed: Hashed = lambda _: None) -> str:

@@ -31,12 +31,12 @@ def resolve_model(request: EngineRequest, progress: Progress) -> LocalModel:
             return _on_disk(Path(reference.location), request.cache, progress)
         case "hf":
             # Imported late: the hub's library takes long to import, and a path needs none of it.
-            from minions.executor.hub_models import fetch_from_hub  # noqa: PLC0415
+            from minions.executor.hub_models import fetch_from_hub
 
             path, commit = fetch_from_hub(reference, request.cache / "hf", progress)
             return LocalModel(path, commit, _bytes_of(path))
         case "object":
-            from minions.executor.object_models import fetch_objects  # noqa: PLC0415
+            from minions.executor.object_models import fetch_objects
 
             return _fetched(reference, fetch_objects(reference, request.files, request.cache, progress), request.cache)
         case "ollama" | "openai":

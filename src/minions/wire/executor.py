@@ -197,7 +197,7 @@ class HeartbeatRequest(FromExecutor):
     state: ExecutorState
     reason: Reason = ""
     holds: Holds = Field(default_factory=list[str])
-    preferences: list[str] | None = Field(None, max_length=64)
+    preferences: list[str] | None = Field(default=None, max_length=64)
     sample: dict[str, float] = Field(default_factory=dict[str, float], max_length=64)
 
 

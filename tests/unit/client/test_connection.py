@@ -48,7 +48,7 @@ def test_retry_after_is_honoured(script: ScriptedServer, connection: Connection,
 def test_a_token_is_not_made_twice(script: ScriptedServer, connection: Connection) -> None:
     script.on("POST", "/api/v1/tokens", Reply(drop=True))
     with pytest.raises(Unavailable):
-        connection.send(calls.create_token(TokenRequest(name="ci", scope="submit")))
+        connection.send(calls.create_token(TokenRequest(name="ci", scope="submit", teams=None, expires_days=None)))
     assert len(script.requests) == 1
 
 

@@ -149,7 +149,15 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
     with pytest.raises(ValidationFailed) as caught:
         draft.check()
     fields = sorted(error.field for error in caught.value.errors)
-    assert fields == ["model", "parameters.max_tokns", "parameters.temperature", "priority", "task_name", "team"]
+    assert fields == [
+        "model",
+        "parameters.max_tokns",
+        "parameters.prompt",
+        "parameters.temperature",
+        "priority",
+        "task_name",
+        "team",
+    ]
     unknown = next(error for error in caught.value.errors if error.field == "parameters.max_tokns")
     assert "max_tokens" in unknown.message
 

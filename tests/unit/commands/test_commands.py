@@ -129,13 +129,13 @@ def test_an_unreachable_server(minions: Minions) -> None:
 
 
 def test_all_mistakes_are_shown_by_their_flags(minions: Minions) -> None:
-    result = minions(
-        "submit", "complete", "missing.jsonl", "--model", "bge", "--name", "A", "--prompt", "none", "--priority",
-        "7000",        "--param", "temprature=1", "--param", "seed=x", "--param", "stop",
-    )  # fmt: skip
+    wrong = ["--name", "A", "--prompt", "none", "--priority", "7000"]
+    params = ["--param", "temprature=1", "--param", "seed=x", "--param", "stop"]
+    result = minions("submit", "complete", "missing.jsonl", "--model", "bge", *wrong, *params)
     assert result.code == 2
     for said in (
-        "INPUT: missing.jsonl: no such file", "--model: 'bge'", "--name: 'A'", "--prompt: ", "--priority: ", "no parameter 'temprature'",
+        "INPUT: missing.jsonl: no such file", "--model: 'bge'", "--name: 'A'", "--prompt: ", "--priority: ",
+        "no parameter 'temprature'",
         "temperature, think, top_k", "--param seed: ", "'stop' is no name=value",
     ):  # fmt: skip
         assert said in result.err
@@ -216,7 +216,7 @@ def test_errors_are_grouped_then_listed(minions: Minions, script: ScriptedServer
     serve_parts(script, [(0, 0, 20, [None, "empty_text"]), (1, 20, 30, ["bad_record"])])
     result = minions("tasks", "errors", "passages", "--limit", "1")
     assert result.code == 0
-    assert "33.33%" in result.out
+    assert "33.33 %" in result.out
     assert "p10" in result.out
     assert "p20" not in result.out
     assert "1 of 2 failed rows shown" in result.err

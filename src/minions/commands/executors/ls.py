@@ -31,7 +31,7 @@ def command(
         Column("OWNER", flexible=True, wide_only=True),
         Column("STATE"),
         Column("WHY", flexible=True),
-        Column("HOLDS", "right"),
+        Column("HOLDS", "right", wide_only=True),
         Column("ROWS/MIN", "right"),
         Column("SEEN", "right"),
     ]

@@ -60,7 +60,7 @@ def _facts(view: ExecutorView) -> list[tuple[str, Any]]:
     return [
         ("executor", [(view.name, "bold"), f"  {view.id}"]),
         ("owner", view.owner or "–"),
-        ("state", [state_cell(view.state), f"  since {age(view.since, moment)}"]),
+        ("state", [state_cell(view.state), f"  for {age(view.since, moment).removesuffix(' ago')}"]),
         ("why", view.reason or "–"),
         ("holds", f"{view.holds} subtasks" + (f" of {', '.join(view.current)}" if view.current else "")),
         ("speed", f"{view.rows_last_minute:,} rows in the last minute, {view.parts:,} parts in all"),

@@ -38,6 +38,11 @@ def command(
         _print(found.view, rows)
 
 
+def _share(count: int, total: int) -> str:
+    percent = 100 * count / max(total, 1)
+    return f"{percent:.2f} %" if percent >= 0.01 else "< 0.01 %"
+
+
 def _print(view: TaskView, rows: list[RowError]) -> None:
     from minions.commands.output import Column, print_table, stdout_console, to_stderr
 
@@ -45,7 +50,7 @@ def _print(view: TaskView, rows: list[RowError]) -> None:
     counts = sorted(view.rows.failures.items(), key=lambda item: (-item[1], item[0]))
     print_table(
         [Column("CODE"), Column("ROWS", "right"), Column("SHARE", "right")],
-        [[(code, "red"), f"{count:,}", f"{count / max(total, 1):.2%}"] for code, count in counts],
+        [[(code, "red"), f"{count:,}", _share(count, total)] for code, count in counts],
     )
     if not rows:
         return

@@ -56,6 +56,7 @@ def _columns() -> list[Column]:
     return [
         Column("ID"),
         Column("TASK", flexible=True),
+        Column("TEAM/PROJECT", flexible=True, wide_only=True),
         Column("STATE"),
         Column("DONE", "right"),
         Column("ROWS", "right"),
@@ -70,12 +71,12 @@ def _row(view: TaskView) -> list[Cell]:
     from minions.client.progress import duration_text, share_text
     from minions.commands.output import age, now, state_cell
 
-    in_default = (view.team, view.project) == ("default", "default")
     rows = view.rows.ok + view.rows.failed
     open_and_paused = view.paused and view.ended_at is None
     return [
         view.id,
-        view.task_name if in_default else f"{view.team}/{view.project}/{view.task_name}",
+        view.task_name,
+        f"{view.team}/{view.project}",
         state_cell("paused" if open_and_paused else view.state),
         share_text(view),
         f"{rows:,}",

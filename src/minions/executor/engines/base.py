@@ -26,7 +26,8 @@ class EngineRequest:
     """Everything an engine needs to load. Travels to the engine host as JSON.
 
     files: only for a model in the object store. cache: the directory that downloaded models go to.
-    threads: CPU threads that the engine may use; None lets it choose. local_url: the local server (ollama, openai_server).
+    local_url: the local server (ollama, openai_server). threads: CPU threads that the engine may use; parallel: rows
+    of a completion engine at once; None lets it choose either.
     """
 
     engine: str
@@ -37,13 +38,14 @@ class EngineRequest:
     threads: int | None = None
     device: str | None = None
     local_url: str | None = None
+    parallel: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
     """What is known once the model is loaded.
 
-    model_digest: identifies the very weights (a commit, a manifest digest, or SHA-256 of the files), pinned by the task.
+    model_digest: identifies the very weights (a commit, a manifest digest, SHA-256 of the files), pinned by the task.
     dimension: numbers per vector, None for completions. context_tokens: the window that is in force.
     chunk_rows: rows that the engine wants at once (it sorts and batches them itself); window_rows: rows that should be
     under way at the same time, so that the engine never waits.
@@ -93,8 +95,8 @@ class Engine(Protocol):
     def run(self, keys: Sequence[int], texts: Sequence[str], emit: Emit, fail: Fail) -> None:
         """Work on rows; call emit(key, outcome) exactly once for each, in any order, as soon as it is known.
 
-        keys: numbers that name the rows; texts: as many texts (already rendered prompts for completions). An engine that
-        runs several rows at once may return before they are all emitted, and emits the rest from its own threads.
+        keys: numbers that name the rows; texts: as many texts (already rendered prompts for completions). An engine
+        that runs several rows at once may return before they are all emitted, and emits the rest from its threads.
         Raises EngineFailed when the engine as a whole cannot go on, or calls fail(error) when one of its threads finds
         out; rows not emitted by then never are. A fault of one row is that row's outcome.
         """

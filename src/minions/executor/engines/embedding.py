@@ -16,7 +16,7 @@ from minions.domain.errors import EngineFailed, ModelUnavailable
 from minions.domain.rows import Outcome, RowCode
 from minions.domain.specification import EmbedParameters
 from minions.executor.engines.base import Emit, EngineFacts, EngineRequest, Fail, Progress, refusal
-from minions.executor.engines.text_batches import Tokenized, TextTokenizer, batches
+from minions.executor.engines.text_batches import TextTokenizer, Tokenized, batches
 from minions.executor.models import LocalModel, resolve_model
 
 # Padded tokens of a batch. On a CPU small batches stay in the cache: 2,048 was 1.5 times as fast as 16,384 with a
@@ -57,7 +57,7 @@ class EmbeddingEngine:
         self._dimension = self._parameters.dimensions or own_dimension
         if self._dimension > own_dimension:
             raise ModelUnavailable(
-                f"dimensions: {self._dimension} were asked for, the vectors of {self._request.model} have {own_dimension}"
+                f"dimensions: {self._dimension} were asked for, {self._request.model} makes vectors of {own_dimension}"
             )
         return EngineFacts(
             engine="embedding",

@@ -18,7 +18,7 @@ _FILE_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class GgufFacts:
-    """context_tokens: what the model was trained for. cache_bytes_per_token: of keys and values, at 16 bits a number."""
+    """context_tokens: what the model was trained for. cache_bytes_per_token: of 16-bit keys and values."""
 
     precision: str
     context_tokens: int | None
@@ -59,7 +59,7 @@ def _read_value(file: BinaryIO, kind: int) -> Any:
     if kind != _LIST:
         return _read_scalar(file, _SCALARS[kind])
     inner, count = struct.unpack("<IQ", file.read(12))
-    if inner == _TEXT or inner == _LIST:
+    if inner in (_TEXT, _LIST):
         for _ in range(count):  # a vocabulary: passed over
             _read_value(file, inner)
         return None

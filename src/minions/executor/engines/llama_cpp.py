@@ -44,7 +44,8 @@ class LlamaCppEngine:
         progress("loading", 0, local.weight_bytes)
         self._window = min(self._parameters.context_tokens, head.context_tokens or self._parameters.context_tokens)
         devices = [str(device["name"]) for device in cast("list[dict[str, Any]]", xllamacpp.get_device_info())]
-        parallel = parallel_rows(self._window, head, psutil.virtual_memory().available - local.weight_bytes)
+        free_bytes = psutil.virtual_memory().available - local.weight_bytes
+        parallel = self._request.parallel or parallel_rows(self._window, head, free_bytes)
         self._server = self._start(local.path, parallel)
         window_rows = parallel * _WINDOW_ROWS_PER_SLOT
         self._pool = RowPool(parallel, window_rows, self._complete)

@@ -58,7 +58,9 @@ def finished_reply(
 def overflow(input_tokens: int | None, window: int) -> Outcome:
     """The outcome of a prompt that the window cannot hold, where the task says that such a row fails."""
     found = "more tokens than that" if input_tokens is None else f"{input_tokens} tokens"
-    return Outcome(RowCode.OVERFLOW, f"the window is {window} tokens, the prompt has {found}", input_tokens=input_tokens)
+    return Outcome(
+        RowCode.OVERFLOW, f"the window is {window} tokens, the prompt has {found}", input_tokens=input_tokens
+    )
 
 
 def _not_json_at(text: str) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -17,7 +17,7 @@ _PROBES = ("a", "two words", "a longer text, with some punctuation; and a few mo
 class Tokenized:
     """Rows of texts. tokens: with special ones, before any cut; None where the model has no tokens to count.
 
-    widths: what a row takes of a batch. columns: the tokenizer's columns by row, None when the model reads texts itself.
+    widths: what a row takes of a batch. columns: the tokenizer's, by row; None when the model reads texts itself.
     """
 
     texts: list[str]
@@ -67,15 +67,12 @@ class TextTokenizer:
         prompted = [self._prompt + text for text in texts] if self._prompt else list(texts)
         if self._tokenizer is None:
             return Tokenized(list(texts), [None] * len(texts), [len(text) // 4 + 1 for text in texts], None)
-        columns = cast("dict[str, list[list[int]]]", dict(self._tokenizer(prompted, truncation=False)))
+        columns = self._columns(prompted, truncation=False)
         tokens = [len(ids) for ids in columns["input_ids"]]
         long = [index for index, count in enumerate(tokens) if count > self.most_tokens]
         if long:
             longer = [prompted[index] for index in long]
-            cut = cast(
-                "dict[str, list[list[int]]]",
-                dict(self._tokenizer(longer, truncation="longest_first", max_length=self.most_tokens)),
-            )
+            cut = self._columns(longer, truncation="longest_first", max_length=self.most_tokens)
             for name, column in cut.items():
                 for index, values in zip(long, column, strict=True):
                     columns[name][index] = values
@@ -85,9 +82,17 @@ class TextTokenizer:
     def features(self, rows: Tokenized, batch: Sequence[int], multiple: int = 1) -> dict[str, Any]:
         """What the model's modules take, for these rows."""
         if rows.columns is None:
-            texts: Any = [rows.texts[index] for index in batch]
-            return cast("dict[str, Any]", self._model.preprocess(texts, prompt=self._prompt or None))
+            texts = [rows.texts[index] for index in batch]
+            return self._preprocess(texts)
         return self._pad(rows.columns, batch, multiple) | self._extras
+
+    def _columns(self, texts: list[str], **how: Any) -> dict[str, list[list[int]]]:
+        tokenizer: Any = self._tokenizer
+        return dict(tokenizer(texts, **how))
+
+    def _preprocess(self, texts: list[str]) -> dict[str, Any]:
+        model: Any = self._model
+        return model.preprocess(texts, prompt=self._prompt or None)
 
     def _pad(self, columns: dict[str, list[list[int]]], batch: Sequence[int], multiple: int) -> dict[str, Any]:
         tokenizer: Any = self._tokenizer
@@ -96,19 +101,20 @@ class TextTokenizer:
         fill = {"input_ids": tokenizer.pad_token_id or 0, "token_type_ids": tokenizer.pad_token_type_id}
         left = tokenizer.padding_side == "left"
         padded: dict[str, Any] = {}
+        from_numpy = cast("Callable[[Any], torch.Tensor]", torch.from_numpy)  # pyright: ignore[reportUnknownMemberType]  # untyped upstream
         for name, column in columns.items():
             values = np.full((len(batch), width), fill.get(name, 0), dtype=np.int64)
             for row, index in enumerate(batch):
                 ids = column[index]
                 values[row, width - len(ids) if left else 0 : width if left else len(ids)] = ids
-            padded[name] = torch.from_numpy(values)
+            padded[name] = from_numpy(values)
         return padded
 
     def _is_plain(self) -> bool:
         """Whether our features are those of the model itself; also keeps what it adds to each batch."""
         self._plain = True
-        probes: Any = [*_PROBES, "long " * min(self.most_tokens, 4_096)]
-        own = cast("dict[str, Any]", self._model.preprocess(probes, prompt=self._prompt or None))
+        probes = [*_PROBES, "long " * min(self.most_tokens, 4_096)]
+        own = self._preprocess(probes)
         self._extras = {name: value for name, value in own.items() if not isinstance(value, torch.Tensor)}
         rows = self.tokenize(probes)
         ours = self.features(rows, range(len(probes)))

@@ -1,0 +1,140 @@
+"""minions server."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from minions.commands import services
+
+if TYPE_CHECKING:
+    from minions.server.settings import ServerSettings
+
+
+def command(
+    database_url: services.DatabaseUrl,
+    objects: Annotated[
+        str,
+        typer.Option(
+            "--objects",
+            metavar="PLACE",
+            envvar="MINIONS_OBJECTS",
+            help="Where objects lie: s3://BUCKET/PREFIX, or a folder for a deployment on one machine.",
+            show_default=False,
+        ),
+    ],
+    host: Annotated[
+        str, typer.Option("--host", envvar="MINIONS_HOST", help="Listen on this address. 0.0.0.0 is all of them.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", envvar="MINIONS_PORT", min=0, max=65535)] = 7878,
+    label: Annotated[
+        Literal["production", "development"],
+        typer.Option("--label", envvar="MINIONS_LABEL", help="What the database is for; it keeps the first answer."),
+    ] = "production",
+    s3_endpoint: Annotated[
+        str | None,
+        typer.Option(
+            "--s3-endpoint", metavar="URL", envvar="MINIONS_S3_ENDPOINT", help="An S3 server that is not Amazon's."
+        ),
+    ] = None,
+    s3_region: Annotated[str | None, typer.Option("--s3-region", metavar="NAME", envvar="MINIONS_S3_REGION")] = None,
+    lease: Annotated[
+        float,
+        typer.Option(
+            "--lease",
+            metavar="SECONDS",
+            envvar="MINIONS_LEASE",
+            min=1,
+            help="An executor that is silent for so long loses its subtasks.",
+        ),
+    ] = 90.0,
+    progress: Annotated[
+        float,
+        typer.Option(
+            "--progress",
+            metavar="SECONDS",
+            envvar="MINIONS_PROGRESS",
+            min=0.1,
+            help="A busy executor reports so often.",
+        ),
+    ] = 15.0,
+    heartbeat: Annotated[
+        float,
+        typer.Option(
+            "--heartbeat", metavar="SECONDS", envvar="MINIONS_HEARTBEAT", min=0.1, help="Every executor does, too."
+        ),
+    ] = 300.0,
+    accept_files: Annotated[
+        bool,
+        typer.Option(
+            "--accept-files",
+            envvar="MINIONS_ACCEPT_FILES",
+            help="Tasks may name files of this machine: only where users may read all that the server can.",
+        ),
+    ] = False,
+    admin_token: Annotated[str | None, typer.Option(envvar="MINIONS_ADMIN_TOKEN", hidden=True)] = None,
+    executor_token: Annotated[str | None, typer.Option(envvar="MINIONS_EXECUTOR_TOKEN", hidden=True)] = None,
+    log_json: services.LogJson = False,
+    listen_fd: Annotated[
+        int | None, typer.Option("--listen-fd", hidden=True, help="Serve this inherited socket.")
+    ] = None,
+    parent_fd: services.ParentFd = None,
+) -> None:
+    """Run a Minion Server until SIGTERM or Ctrl-C.
+
+    S3 credentials come from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) or the machine's role.
+    MINIONS_ADMIN_TOKEN and MINIONS_EXECUTOR_TOKEN, if set, make these tokens exist; without any token the first start
+    makes one and shows it.
+    """
+    services.begin(parent_fd, log_json)
+    # While these load, a supervisor that passes the database's address by stdin starts the database.
+    from minions.server.main import serve
+    from minions.server.settings import ServerSettings
+
+    settings = ServerSettings(
+        database_url=services.given_database_url(database_url),
+        objects=objects,
+        host=host,
+        port=port,
+        label=label,
+        s3_endpoint=s3_endpoint,
+        s3_region=s3_region,
+        lease_seconds=lease,
+        progress_seconds=progress,
+        heartbeat_seconds=heartbeat,
+        accepts_files=accept_files,
+        admin_token=admin_token,
+        executor_token=executor_token,
+    )
+    _check(settings)
+    with socket.socket(fileno=listen_fd) if listen_fd is not None else listen(host, port) as listening:
+        services.run_service(lambda: serve(settings, listening), uvloop=True)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Bind before anything else happens: a port that is taken must not cost a migration. Raises MinionsError."""
+    from minions.domain.errors import MinionsError
+
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        return socket.create_server(address[:2], family=family, backlog=2048)
+    except OSError as error:
+        raise MinionsError(
+            f"{host}:{port} cannot be listened on: {(error.strerror or str(error)).lower()}",
+            hint="Pass another --port, or stop what uses this one." if port else "Pass another --host.",
+        ) from None
+
+
+def _check(settings: ServerSettings) -> None:
+    from minions.objects.open import open_objects
+
+    if problems := settings.problems():
+        raise services.invalid("--lease" if "lease" in problems[0] else "--label", problems[0])
+    try:
+        open_objects(settings.objects)
+    except ValueError as error:
+        raise services.invalid("--objects", str(error)) from None

@@ -1,0 +1,82 @@
+"""Processes that serve until they are told to stop: what their verbs share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+
+import typer
+
+from minions.domain.errors import FieldError, ValidationFailed
+
+DatabaseUrl = Annotated[
+    str,
+    typer.Option(
+        "--database-url",
+        metavar="URL",
+        envvar="MINIONS_DATABASE_URL",
+        help="PostgreSQL, version 14 or later: postgresql://USER:PASSWORD@HOST/NAME, or - to read it from stdin.",
+        show_default=False,
+    ),
+]
+LogJson = Annotated[bool, typer.Option("--log-json", envvar="MINIONS_LOG_JSON", help="Log JSON lines.")]
+ParentFd = Annotated[
+    int | None,
+    typer.Option("--parent-fd", hidden=True, help="End when this inherited pipe reaches its end."),
+]
+
+
+def begin(parent_fd: int | None, log_json: bool) -> None:
+    """The first thing that such a process does."""
+    from minions.runtime.logs import set_up_logs
+    from minions.runtime.parent import end_with_parent
+
+    set_up_logs(json_lines=log_json)
+    if parent_fd is not None:
+        try:
+            end_with_parent(parent_fd)
+        except OSError as error:
+            raise invalid("--parent-fd", f"{parent_fd}: {(error.strerror or '').lower()}") from None
+
+
+def run_service(work: Callable[[], Coroutine[Any, Any, None]], *, uvloop: bool = False) -> None:
+    """Run it until SIGTERM or SIGINT. What keeps it from working ends it with exit code 1 and one sentence."""
+    from minions.commands.failures import ERROR, report
+    from minions.domain.errors import MinionsError
+    from minions.runtime.signals import run_until_stopped
+
+    factory = None
+    if uvloop:
+        from uvloop import new_event_loop as factory
+    try:
+        run_until_stopped(work(), factory)
+    except ValidationFailed:
+        raise
+    except MinionsError as error:
+        report(error)
+        raise typer.Exit(ERROR) from None
+
+
+def given_database_url(url: str) -> str:
+    """The address of the database; a line of standard input where it says so."""
+    if url == "-":
+        url = read_secret("--database-url")
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise invalid("--database-url", "it must begin with postgresql://")
+    return url
+
+
+def read_secret(flag: str) -> str:
+    """One line of standard input."""
+    line = sys.stdin.readline().strip()
+    if not line:
+        raise invalid(flag, "standard input holds no line")
+    return line
+
+
+def invalid(flag: str, message: str) -> ValidationFailed:
+    """One flag is wrong."""
+    error = ValidationFailed([FieldError(flag, "invalid", message)])
+    error.advice = ""
+    return error

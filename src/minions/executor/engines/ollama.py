@@ -1,0 +1,202 @@
+"""Completions by Ollama on this machine: the model pinned by digest, the window always said, cuts never silent."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Any, cast
+
+import httpx
+
+from minions.domain.errors import EngineFailed, ModelUnavailable
+from minions.domain.models import parse_model
+from minions.domain.rows import Outcome, RowCode
+from minions.domain.specification import CompleteParameters
+from minions.executor.engines.base import Emit, EngineFacts, EngineRequest, Fail, Progress
+from minions.executor.engines.local_http import LocalHttp
+from minions.executor.engines.replies import finished_reply, overflow
+from minions.executor.engines.row_pool import RowPool
+
+_DEFAULT_URL = "http://127.0.0.1:11434"
+_PARALLEL = 4
+_WINDOW_ROWS_PER_SLOT = 4
+_KEEP_ALIVE = "10m"
+_SLOWEST_DISK = 50_000_000  # bytes per second, for a cold load
+_LEAST_LOAD_SECONDS = 120.0
+# How Ollama and the runners below it say that a prompt does not fit.
+_OVERFLOW_SIGNS = ("context length", "context size", "context window", "exceeds the available context")
+
+
+class OllamaEngine:
+    """One model of the Ollama that runs on this machine."""
+
+    def __init__(self, request: EngineRequest) -> None:
+        if not isinstance(request.parameters, CompleteParameters):
+            raise EngineFailed("the ollama engine runs complete tasks only")
+        self._request = request
+        self._parameters = request.parameters
+        name = parse_model(request.model).location
+        self._model = name if ":" in name.rpartition("/")[2] else f"{name}:latest"
+        self._http = LocalHttp(request.local_url or _DEFAULT_URL, "Ollama")
+        self._parallel = request.parallel or _PARALLEL
+        self._window = request.parameters.context_tokens
+
+    def load(self, progress: Progress) -> EngineFacts:
+        """See Engine.load. Pulls the model when it is missing, and has Ollama load it."""
+        version = self._http.get("/api/version").get("version", "unknown")
+        listed = self._listed()
+        if listed is None:
+            self._pull(progress)
+            listed = self._listed()
+            if listed is None:
+                raise ModelUnavailable(f"Ollama pulled {self._model}, but does not list it")
+        self._take_facts()
+        weight_bytes = int(listed.get("size") or 0)
+        progress("loading", 0, weight_bytes)
+        self._probe(weight_bytes)
+        details: dict[str, Any] = listed.get("details") or {}
+        window_rows = self._parallel * _WINDOW_ROWS_PER_SLOT
+        self._pool = RowPool(self._parallel, window_rows, self._complete)
+        return EngineFacts(
+            engine="ollama",
+            engine_version=f"ollama {version}",
+            model_digest=str(listed["digest"]),
+            device="ollama",
+            precision=str(details.get("quantization_level") or "unknown"),
+            context_tokens=self._window,
+            chunk_rows=window_rows,
+            window_rows=window_rows,
+            weight_bytes=weight_bytes or None,
+            extra={"parallel": self._parallel, "url": self._http.url},
+        )
+
+    def run(self, keys: Sequence[int], texts: Sequence[str], emit: Emit, fail: Fail) -> None:
+        """See Engine.run."""
+        self._pool.run(keys, texts, emit, fail)
+
+    def close(self) -> None:
+        """See Engine.close."""
+        self._pool.close()
+        self._http.close()
+
+    def _listed(self) -> dict[str, Any] | None:
+        models: list[dict[str, Any]] = self._http.get("/api/tags").get("models") or []
+        return next((model for model in models if model.get("name") == self._model), None)
+
+    def _pull(self, progress: Progress) -> None:
+        try:
+            with self._http.stream("/api/pull", {"model": self._model, "stream": True}) as response:
+                for line in response.iter_lines():
+                    step: dict[str, Any] = json.loads(line) if line.strip() else {}
+                    if "error" in step:
+                        raise ModelUnavailable(f"Ollama cannot pull {self._model}: {step['error']}")
+                    if step.get("status") == "success":
+                        return
+                    if "total" in step:
+                        progress("pulling", int(step.get("completed") or 0), int(step["total"]))
+        except (httpx.TransportError, ValueError) as error:
+            raise ModelUnavailable(f"Ollama broke off pulling {self._model} ({type(error).__name__})") from error
+        raise ModelUnavailable(f"Ollama ended pulling {self._model} without success")
+
+    def _take_facts(self) -> None:
+        shown = self._http.post("/api/show", {"model": self._model}, _LEAST_LOAD_SECONDS)
+        if "error" in shown:
+            raise ModelUnavailable(f"Ollama cannot show {self._model}: {shown['error']}")
+        info: dict[str, Any] = shown.get("model_info") or {}
+        trained = info.get(f"{info.get('general.architecture')}.context_length")
+        if isinstance(trained, int):
+            self._window = min(self._window, trained)
+        capabilities: list[str] = shown.get("capabilities") or []
+        if self._parameters.think and capabilities and "thinking" not in capabilities:
+            raise ModelUnavailable(f"think: {self._model} cannot think; leave `think` away")
+
+    def _probe(self, weight_bytes: int) -> None:
+        """Load the model with our window, by a reply of one token: the port may accept while the runner is dead."""
+        deadline_seconds = _LEAST_LOAD_SECONDS + weight_bytes / _SLOWEST_DISK
+        body = self._body("Hello") | {"options": self._options() | {"num_predict": 1}}
+        body.pop("format", None)
+        try:
+            answer = self._http.post(self._path(), body, deadline_seconds)
+        except httpx.TimeoutException as error:
+            raise ModelUnavailable(
+                f"Ollama did not load {self._model}, {weight_bytes:,} bytes, within {deadline_seconds:.0f} seconds"
+            ) from error
+        if "error" in answer:
+            raise ModelUnavailable(f"Ollama cannot load {self._model}: {answer['error']}")
+
+    def _path(self) -> str:
+        return "/api/generate" if self._parameters.raw else "/api/chat"
+
+    def _options(self) -> dict[str, Any]:
+        parameters = self._parameters
+        chosen = {"top_p": parameters.top_p, "top_k": parameters.top_k, "stop": list(parameters.stop) or None}
+        return {
+            "num_ctx": self._window,  # its default depends on the machine's memory
+            "num_predict": parameters.max_tokens,
+            "temperature": parameters.temperature,
+            "seed": parameters.seed,
+            **{name: value for name, value in chosen.items() if value is not None},
+        }
+
+    def _body(self, text: str) -> dict[str, Any]:
+        parameters = self._parameters
+        body: dict[str, Any] = {
+            "model": self._model,
+            "stream": False,
+            "keep_alive": _KEEP_ALIVE,
+            "options": self._options(),
+            "truncate": parameters.on_overflow == "truncate",
+            "shift": False,  # a full window ends the reply instead of dropping the prompt's beginning
+        }
+        if parameters.raw:
+            body |= {"prompt": text if parameters.system is None else parameters.system + text, "raw": True}
+        else:
+            system = [] if parameters.system is None else [{"role": "system", "content": parameters.system}]
+            body["messages"] = [*system, {"role": "user", "content": text}]
+        if parameters.output_schema is not None:
+            body["format"] = parameters.output_schema
+        if parameters.think is not None:
+            body["think"] = parameters.think
+        return body
+
+    def _complete(self, text: str) -> Outcome:
+        deadline_seconds = self._http.deadline_seconds(self._window, self._parameters.max_tokens, self._parallel)
+        started = time.monotonic()
+        try:
+            answer: Any = self._http.post(self._path(), self._body(text), deadline_seconds)
+        except httpx.TimeoutException:
+            return Outcome(RowCode.ENGINE_STALLED, f"no answer within {deadline_seconds:.0f} seconds")
+        if not isinstance(answer, dict):
+            return Outcome(RowCode.ENGINE_REFUSED, "Ollama answered with something else than an object")
+        outcome = self._outcome(cast("dict[str, Any]", answer))
+        self._http.measured((outcome.input_tokens or 0) + (outcome.output_tokens or 0), time.monotonic() - started)
+        return outcome
+
+    def _outcome(self, answer: dict[str, Any]) -> Outcome:
+        if "error" in answer:
+            error: Any = answer["error"]
+            if any(sign in str(error).lower() for sign in _OVERFLOW_SIGNS):
+                return overflow(None, self._window)
+            # Its text may quote the prompt.
+            return Outcome(RowCode.ENGINE_REFUSED, "Ollama answered this row with an error; its own log says which")
+        if not answer.get("done"):
+            return Outcome(RowCode.ENGINE_REFUSED, "Ollama's answer broke off before it was done")
+        message: dict[str, Any] = answer.get("message") or {
+            "content": answer.get("response"),
+            "thinking": answer.get("thinking"),
+        }
+        counted: int | None = answer.get("prompt_eval_count")
+        # Ollama cuts a long prompt to exactly its window, and does not say how long it was.
+        cut = counted is not None and counted >= self._window - 1
+        if cut and self._parameters.on_overflow == "fail":
+            return overflow(None, self._window)
+        return finished_reply(
+            self._parameters,
+            message.get("content") or "",
+            thinking=message.get("thinking"),
+            finish_reason=answer.get("done_reason"),
+            input_tokens=None if cut else counted,
+            output_tokens=answer.get("eval_count"),
+            truncated=cut,
+        )

@@ -1,0 +1,81 @@
+"""What an executor does next, and how long it waits for an engine: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from minions.domain.specification import CompleteParameters, EmbedParameters
+from minions.executor.engines.base import EngineFacts, EngineRequest
+
+Item = TypeVar("Item")
+
+_MEGABYTE = 1e6
+_PATIENCE_SECONDS = 120.0
+_SECONDS_PER_MEGABYTE = 0.02  # weights that are read from a slow disk while they are first used
+_SECONDS_PER_TOKEN = 1.0  # no machine worth lending is slower than a token a second
+_SLOWEST_DOWNLOAD_MB_PER_SECOND = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Do nothing until something changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Acquire:
+    """Ask for one more subtask."""
+
+
+Step = Rest | Acquire
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What the agent sees. feeding: subtasks that still have rows to hand to the engine; delivering: all others under
+    way. stopping: it was told to stop."""
+
+    feeding: int
+    delivering: int
+    stopping: bool
+
+
+_MOST_DELIVERING = 2
+
+
+def next_step(world: World) -> Step:
+    """Ask for the next subtask as soon as the last one has handed all its rows to the engine, so that the engine never
+    waits for the network; but do not pile up work that cannot be delivered."""
+    if world.stopping or world.feeding or world.delivering > _MOST_DELIVERING:
+        return Rest()
+    return Acquire()
+
+
+def stall_limit_seconds(
+    facts: EngineFacts, parameters: EmbedParameters | CompleteParameters, longest_gap_seconds: float
+) -> float:
+    """How long an engine with rows may go without an outcome: by the model's bytes, the length of the replies, and the
+    longest gap that was seen so far."""
+    by_weights = (facts.weight_bytes or 0) / _MEGABYTE * _SECONDS_PER_MEGABYTE
+    by_tokens = parameters.max_tokens * _SECONDS_PER_TOKEN if isinstance(parameters, CompleteParameters) else 0.0
+    return max(_PATIENCE_SECONDS + by_weights + by_tokens, 10 * longest_gap_seconds)
+
+
+def load_limit_seconds(request: EngineRequest) -> float:
+    """How long loading may take, the download included; a model whose size is not known gets four hours."""
+    if not request.files:
+        return 4 * 3600.0
+    megabytes = sum(file.size_bytes for file in request.files) / _MEGABYTE
+    return 600.0 + megabytes / _SLOWEST_DOWNLOAD_MB_PER_SECOND
+
+
+def halves(items: Sequence[Item]) -> list[list[Item]]:
+    """Two halves, or the one item."""
+    middle = len(items) // 2
+    return [list(half) for half in (items[:middle], items[middle:]) if half]
+
+
+def exclusion_seconds(failures: int) -> float:
+    """How long an executor leaves a task alone after its `failures`-th failure there (1, 2, …)."""
+    return min(5.0 * 4 ** (failures - 1), 1800.0)

@@ -1,0 +1,277 @@
+"""The workbench: one engine, fed by the subtasks under way; finds the rows that kill it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from minions.domain.errors import EngineFailed, MinionsError
+from minions.domain.rows import Outcome, RowCode
+from minions.executor.engine_process import EngineCrashed, EngineProcess
+from minions.executor.engines.base import EngineFacts, EngineRequest
+from minions.executor.plan import halves, load_limit_seconds, stall_limit_seconds
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 1.0
+_CONVICTED_IN_A_ROW = 3  # so many rows cannot all be poison: it is the engine, or this machine
+_FAILED_LOADS = 3
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    text: str
+    answer: Callable[[Outcome], None]
+    fail: Callable[[MinionsError], None]
+
+
+@dataclass(slots=True)
+class _Work:
+    """What is to be sent, what was sent, and what is suspected of having killed the engine."""
+
+    fresh: deque[list[_Job]] = field(default_factory=deque[list[_Job]])
+    suspects: deque[list[_Job]] = field(default_factory=deque[list[_Job]])
+    sent: dict[int, _Job] = field(default_factory=dict[int, _Job])
+    tested: list[_Job] = field(default_factory=list[_Job])
+    convicted_in_a_row: int = 0
+    next_key: int = 0
+
+
+class Workbench:
+    """Runs one engine process at a time. Subtasks that need the same engine share it; another one waits its turn.
+
+    When the engine's process dies, the rows under way are suspects: the engine is started again and they are tried in
+    halves, until the row that kills it stands alone and becomes a failed row. Nobody else's rows are lost or doubled.
+    """
+
+    def __init__(self, *, logs: Path, memory_limit_bytes: int | None, tell: Callable[[str], None]) -> None:
+        self._logs = logs
+        self._memory_limit_bytes = memory_limit_bytes
+        self._tell = tell
+        self._request: EngineRequest | None = None
+        self._serving: asyncio.Task[None] | None = None
+        self._engine: EngineProcess | None = None
+        self._facts: asyncio.Future[EngineFacts] | None = None
+        self._users = 0
+        self._changed = asyncio.Condition()
+        self._work = _Work()
+        self._stirred = asyncio.Event()
+        self._under_way_changed = asyncio.Event()
+
+    @asynccontextmanager
+    async def engine(self, request: EngineRequest) -> AsyncGenerator[EngineFacts]:
+        """Use the engine that this request describes, loading it when it is not the one that is loaded.
+
+        Raises ModelUnavailable or EngineFailed when it cannot be loaded.
+        """
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._users == 0 or _same(self._request, request))
+            if not _same(self._request, request) or self._serving is None or self._serving.done():
+                await self._stop()
+                self._start(request)
+            self._users += 1
+            facts = self._facts
+        try:
+            assert facts is not None
+            yield await asyncio.shield(facts)
+        finally:
+            async with self._changed:
+                self._users -= 1
+                self._changed.notify_all()
+
+    async def submit(
+        self,
+        texts: Sequence[str],
+        answer: Callable[[int, Outcome], None],
+        fail: Callable[[MinionsError], None],
+    ) -> None:
+        """Have texts worked on; returns as soon as there is room for more.
+
+        answer(i, outcome) is called once for each text, in any order, unless fail(error) is: then the engine is given
+        up and the rest is not answered.
+        """
+        jobs = [
+            _Job(text, lambda outcome, index=index: answer(index, outcome), fail) for index, text in enumerate(texts)
+        ]
+        facts = self._facts
+        if facts is None or self._serving is None or self._serving.done():
+            raise EngineFailed("the engine is gone")
+        window = (await asyncio.shield(facts)).window_rows
+        while self._rows_waiting() and self._rows_waiting() + len(jobs) > window:
+            self._under_way_changed.clear()
+            await self._under_way_changed.wait()
+            if self._serving.done():
+                raise EngineFailed("the engine is gone")
+        self._work.fresh.append(jobs)
+        self._stirred.set()
+
+    async def unload(self) -> None:
+        """Give the memory back, when nobody uses the engine."""
+        async with self._changed:
+            if self._users == 0:
+                await self._stop()
+
+    async def close(self) -> None:
+        """End the engine at once."""
+        await self._stop()
+
+    @property
+    def loaded(self) -> str | None:
+        """The model in memory."""
+        return self._request.model if self._request and self._engine is not None else None
+
+    def _rows_waiting(self) -> int:
+        work = self._work
+        return len(work.sent) + sum(map(len, work.fresh)) + sum(map(len, work.suspects))
+
+    def _start(self, request: EngineRequest) -> None:
+        self._request = request
+        self._work = _Work()
+        self._facts = asyncio.get_running_loop().create_future()
+        self._serving = asyncio.create_task(self._serve(request))
+
+    async def _stop(self) -> None:
+        if self._serving is not None:
+            self._serving.cancel()
+            await asyncio.gather(self._serving, return_exceptions=True)
+        self._serving = self._request = self._engine = None
+
+    async def _serve(self, request: EngineRequest) -> None:
+        """Keep an engine running until cancelled, or until it has to be given up."""
+        failed_loads = 0
+        error: MinionsError | None = None
+        try:
+            while error is None:
+                try:
+                    await self._serve_once(request)
+                except EngineCrashed as crash:
+                    log.warning("%s", crash.message)
+                    assert self._facts is not None
+                    if not self._facts.done():
+                        failed_loads += 1
+                        error = crash if failed_loads >= _FAILED_LOADS else None
+                    else:
+                        error = self._suspect(crash)
+        except MinionsError as given_up:
+            error = given_up
+        finally:
+            self._engine = None
+            self._give_up(error or EngineFailed("the engine was stopped"))
+
+    async def _serve_once(self, request: EngineRequest) -> None:
+        starting = EngineProcess.start(
+            request,
+            log_path=self._logs / "engine.log",
+            memory_limit_bytes=self._memory_limit_bytes,
+            on_progress=self._on_progress,
+        )
+        try:
+            async with asyncio.timeout(load_limit_seconds(request)):
+                engine = await starting.__aenter__()
+        except TimeoutError:
+            raise EngineFailed(f"the model was not loaded within {load_limit_seconds(request):.0f} s") from None
+        try:
+            self._engine = engine
+            assert self._facts is not None
+            if not self._facts.done():
+                self._facts.set_result(engine.facts)
+            await self._pump(engine, request)
+        finally:
+            self._engine = None
+            await starting.__aexit__(None, None, None)
+
+    def _on_progress(self, what: str, done: int, total: int | None) -> None:
+        self._tell(f"{what} {done / total:.0%}" if total else what)
+
+    async def _pump(self, engine: EngineProcess, request: EngineRequest) -> None:
+        """Send, receive and watch, until the engine dies; what ended it is raised."""
+        helpers = [asyncio.create_task(self._send(engine)), asyncio.create_task(self._watch(engine, request))]
+        try:
+            async for batch in engine.outcomes():
+                for key, outcome in batch:
+                    if job := self._work.sent.pop(key, None):
+                        job.answer(outcome)
+                self._under_way_changed.set()
+                self._stirred.set()
+        finally:
+            for helper in helpers:
+                helper.cancel()
+            await asyncio.gather(*helpers, return_exceptions=True)
+        raise EngineFailed("the engine ended")
+
+    async def _send(self, engine: EngineProcess) -> None:
+        work = self._work
+        while True:
+            self._stirred.clear()
+            if work.tested:
+                if not work.sent:  # this group came through
+                    work.tested = []
+                    work.convicted_in_a_row = 0
+                    continue
+            elif work.suspects:
+                if not work.sent:
+                    work.tested = work.suspects.popleft()
+                    await self._send_jobs(engine, work.tested)
+            elif work.fresh:
+                await self._send_jobs(engine, work.fresh.popleft())
+                continue
+            await self._stirred.wait()
+
+    async def _send_jobs(self, engine: EngineProcess, jobs: list[_Job]) -> None:
+        keys = list(range(self._work.next_key, self._work.next_key + len(jobs)))
+        self._work.next_key += len(jobs)
+        self._work.sent.update(zip(keys, jobs, strict=True))
+        await engine.submit(keys, [job.text for job in jobs])
+
+    async def _watch(self, engine: EngineProcess, request: EngineRequest) -> None:
+        """Kill an engine that has rows and makes nothing of them; the rows are then suspects as after any crash."""
+        longest_gap = 0.0
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            stalled = engine.stalled_seconds
+            if stalled > stall_limit_seconds(engine.facts, request.parameters, longest_gap):
+                await engine.kill_stalled(f"no row was done for {stalled:.0f} s")
+                return
+            longest_gap = max(longest_gap, stalled)
+
+    def _suspect(self, crash: EngineCrashed) -> MinionsError | None:
+        """Sort what was under way into suspects. Returns the error to give up with, if it is the engine's own fault."""
+        work = self._work
+        unanswered = list(work.sent.values())
+        work.sent.clear()
+        alone = len(work.tested) == 1
+        work.tested = []
+        if not unanswered:
+            return None
+        if alone:
+            work.convicted_in_a_row += 1
+            if work.convicted_in_a_row >= _CONVICTED_IN_A_ROW:
+                return EngineFailed(f"{_CONVICTED_IN_A_ROW} single rows in a row ended the engine: {crash.message}")
+            code = RowCode.ENGINE_STALLED if crash.stalled else RowCode.ENGINE_CRASHED
+            unanswered[0].answer(Outcome(code, "this row alone ends the engine's process"))
+            self._under_way_changed.set()
+            return None
+        work.suspects.extendleft(reversed(halves(unanswered)))
+        return None
+
+    def _give_up(self, error: MinionsError) -> None:
+        assert self._facts is not None
+        if not self._facts.done():
+            self._facts.set_exception(error)
+            self._facts.exception()  # who waits for it gets it; that nobody waits is no error
+        work = self._work
+        jobs = [*work.sent.values(), *(job for group in (*work.suspects, *work.fresh) for job in group)]
+        self._work = _Work()
+        for fail in {id(job.fail): job.fail for job in jobs}.values():
+            fail(error)
+        self._under_way_changed.set()
+
+
+def _same(loaded: EngineRequest | None, wanted: EngineRequest) -> bool:
+    """Whether the loaded engine serves: the links to a model's files change, the model does not."""
+    return loaded is not None and replace(loaded, files=()) == replace(wanted, files=())

@@ -1,0 +1,74 @@
+"""The engines that the contract is tested on, each with a real model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import xllamacpp
+
+from minions.domain.specification import CompleteParameters, EmbedParameters
+from minions.executor.engine_process import EngineProcess
+from tests.contracts.engines.running import started
+from tests.services.models import chat_model, embedding_model
+from tests.services.ollama import Ollama, running_ollama
+
+CONTEXT_TOKENS = 256
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One engine under test."""
+
+    name: str
+    model: str
+    missing_model: str
+    make: Callable[..., AbstractAsyncContextManager[EngineProcess]]
+
+
+@pytest.fixture(scope="session")
+def ollama() -> Generator[Ollama]:
+    """One server for all tests of this session."""
+    with running_ollama() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def openai_url() -> Generator[str]:
+    """llama.cpp's own OpenAI server, with the model named `smollm2`."""
+    params: Any = xllamacpp.CommonParams()
+    params.model.path = str(chat_model())
+    params.model_alias = {"smollm2"}
+    params.n_parallel, params.n_ctx, params.verbosity = 2, 2 * CONTEXT_TOKENS, 1
+    params.kv_unified, params.warmup = False, False
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 2
+    server = xllamacpp.Server(params)
+    yield server.listening_address
+    del server
+
+
+@pytest.fixture(params=["embedding", "llama_cpp", "ollama", "openai_server"])
+def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Subject:
+    """Each engine in turn. `make(**parameters)` starts it, with short replies and a small window."""
+    name: str = request.param
+    models = {
+        "embedding": (str(embedding_model()), str(tmp_path / "absent"), None),
+        "llama_cpp": (str(chat_model()), str(tmp_path / "absent.gguf"), None),
+        "ollama": ("ollama:smollm2:135m", "ollama:absent", "ollama"),
+        "openai_server": ("openai:smollm2", "openai:absent", "openai_url"),
+    }
+    model, missing, server = models[name]
+    running: Any = None if server is None else request.getfixturevalue(server)
+    url = running.url if isinstance(running, Ollama) else running
+
+    def make(model: str = model, **given: Any) -> AbstractAsyncContextManager[EngineProcess]:
+        if name == "embedding":
+            return started(name, model, EmbedParameters(**given), tmp_path)
+        short = {"max_tokens": 12, "context_tokens": CONTEXT_TOKENS}
+        return started(name, model, CompleteParameters(**(short | given)), tmp_path, local_url=url)
+
+    return Subject(name, model, missing, make)

@@ -1,0 +1,150 @@
+"""The engine host and its process: crashes are seen at once, kills leave nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from minions.domain.errors import EngineFailed
+from minions.domain.specification import EmbedParameters
+from minions.executor.engine_process import EngineCrashed, EngineProcess
+from minions.executor.engines.base import EngineRequest, Progress
+from tests.contracts.engines.running import collect
+
+HOST = ("-m", "tests.contracts.engines.crashing")
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+def crashing(
+    home: Path, model: str = "any", limit: int | None = None, on_progress: Progress | None = None
+) -> AbstractAsyncContextManager[EngineProcess]:
+    """An engine that does what its rows say."""
+    request = EngineRequest("crashing", model, EmbedParameters(), home)
+    return EngineProcess.start(
+        request, log_path=home / "log", memory_limit_bytes=limit, on_progress=on_progress, host=HOST
+    )
+
+
+async def next_end(engine: EngineProcess) -> None:
+    """Wait until the outcomes end; raises why."""
+    async for _ in engine.outcomes():
+        pass
+
+
+@pytest.mark.parametrize(("text", "ended"), [("abort", "SIGABRT"), ("segfault", "SIGSEGV"), ("exit", "exit code 3")])
+async def test_a_crash_is_reported_with_its_signal_and_log(tmp_path: Path, text: str, ended: str) -> None:
+    async with crashing(tmp_path) as engine:
+        assert (await collect(engine, ["fine"]))[0].text == "fine"
+        await engine.submit([7, 8], ["hang", text])
+        with pytest.raises(EngineCrashed, match=ended) as caught:
+            await next_end(engine)
+        assert "2 rows under way" in caught.value.message
+        assert "something that a library prints" in caught.value.log_tail
+        with pytest.raises(EngineCrashed):
+            await engine.submit([9], ["fine"])
+
+
+async def test_a_crash_over_loading_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(EngineCrashed, match="SIGABRT") as caught:
+        async with crashing(tmp_path, model="abort"):
+            pass
+    assert caught.value.exit_code == -signal.SIGABRT
+
+
+@pytest.mark.parametrize(("text", "message"), [("raise", "the engine gave up"), ("fail", "a thread gave up")])
+async def test_an_engine_that_gives_up_says_why(tmp_path: Path, text: str, message: str) -> None:
+    async with crashing(tmp_path) as engine:
+        await engine.submit([1, 2], ["fine", text])
+        answered: list[int] = []
+        with pytest.raises(EngineFailed, match=message):
+            async for batch in engine.outcomes():
+                answered += [key for key, _ in batch]
+        assert answered == [1], "what was emitted before the failure is delivered"
+
+
+async def test_a_kill_from_outside_is_seen_at_once(tmp_path: Path) -> None:
+    async with crashing(tmp_path) as engine:
+        await engine.submit([1], ["hang"])
+        os.kill(engine.pid, signal.SIGKILL)
+        async with asyncio.timeout(2):
+            with pytest.raises(EngineCrashed, match="SIGKILL"):
+                await next_end(engine)
+
+
+async def test_kill_ends_the_outcomes_and_the_whole_group(tmp_path: Path) -> None:
+    async with crashing(tmp_path) as engine:
+        child = psutil.Process(int((await collect(engine, ["child"]))[0].text or ""))
+        await engine.submit([1], ["hang"])
+        assert engine.rows_under_way == 1
+        async with asyncio.timeout(2):
+            await engine.kill()
+            await next_end(engine)
+    assert not psutil.pid_exists(engine.pid)
+    assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
+
+
+async def test_memory_over_the_limit_ends_the_host(tmp_path: Path) -> None:
+    async with crashing(tmp_path, limit=350_000_000) as engine:
+        await engine.submit([1], ["grow"])
+        with pytest.raises(EngineCrashed, match="350,000,000"):
+            await next_end(engine)
+
+
+async def test_the_stall_clock_runs_only_while_rows_are_under_way(tmp_path: Path) -> None:
+    steps: list[tuple[str, int, int | None]] = []
+    async with crashing(tmp_path, on_progress=lambda *step: steps.append(step)) as engine:
+        assert engine.stalled_seconds == 0
+        await engine.submit([1, 2], ["fine", "hang"])
+        async for _ in engine.outcomes():
+            break
+        before = engine.stalled_seconds
+        started = asyncio.get_running_loop().time()
+        while engine.stalled_seconds < 1.2:
+            await asyncio.sleep(0.05)
+        assert asyncio.get_running_loop().time() - started <= 1.3 - before + 1
+        assert engine.seconds_since_sign_of_life < 1.2, "it hangs, but it is alive"
+    assert steps == [("loading", 1, 2)]
+
+
+async def test_a_host_ends_with_its_parent(tmp_path: Path) -> None:
+    """The parent is killed, so it cannot clean up."""
+    script = (
+        "import asyncio, pathlib\n"
+        "from tests.contracts.engines.test_host import crashing\n"
+        "async def main():\n"
+        f"    async with crashing(pathlib.Path({str(tmp_path)!r})) as engine:\n"
+        "        print(engine.pid, flush=True)\n"
+        "        await asyncio.Event().wait()\n"
+        "asyncio.run(main())\n"
+    )
+    parent = await asyncio.create_subprocess_exec(sys.executable, "-c", script, stdout=asyncio.subprocess.PIPE)
+    assert parent.stdout is not None
+    host = psutil.Process(int(await parent.stdout.readline()))
+    parent.kill()
+    await parent.wait()
+    await asyncio.to_thread(psutil.wait_procs, [host], 5)
+    assert not host.is_running() or host.status() == psutil.STATUS_ZOMBIE
+
+
+async def test_sigint_does_not_end_a_host(tmp_path: Path) -> None:
+    async with crashing(tmp_path) as engine:
+        os.kill(engine.pid, signal.SIGINT)
+        assert (await collect(engine, ["fine"]))[0].text == "fine"
+
+
+async def test_large_frames_pass_in_both_directions(tmp_path: Path) -> None:
+    async with crashing(tmp_path) as engine:
+        text = "x" * 3_000_000
+        assert (await collect(engine, [text, text]))[1].text == text

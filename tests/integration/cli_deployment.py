@@ -1,0 +1,157 @@
+"""A real server in a thread of the test, and an executor's side of the protocol, driven one subtask at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+import socket
+import struct
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+import httpx
+from pydantic import BaseModel
+
+from minions.domain.inputs import InputFormat, SubtaskRange
+from minions.domain.rows import Outcome, Row, RowCode
+from minions.domain.specification import EmbedParameters
+from minions.formats.part import PartWriter
+from minions.formats.read import read_rows
+from minions.formats.source import MemorySource
+from minions.server.main import serve
+from minions.server.settings import ServerSettings
+from minions.wire.executor import (
+    AcquireAnswer,
+    AcquireRequest,
+    Assignment,
+    CommitAnswer,
+    CommitRequest,
+    RegisterAnswer,
+    RegisterRequest,
+)
+
+ADMIN = "mns_admin"
+EXECUTOR = "mns_executor"
+Answer = TypeVar("Answer", bound=BaseModel)
+
+
+@contextmanager
+def running_server(database_url: str, objects: Path) -> Generator[str]:
+    """The address of a server that has begun to serve; it ends with the block."""
+    objects.mkdir()
+    settings = ServerSettings(
+        database_url=database_url,
+        objects=str(objects),
+        label="development",
+        connections=4,
+        admin_token=ADMIN,
+        executor_token=EXECUTOR,
+    )
+    listening = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
+    known = threading.Event()
+
+    async def main() -> None:
+        task = asyncio.create_task(serve(settings, listening))
+        started.append((asyncio.get_running_loop(), task))
+        known.set()
+        with suppress(asyncio.CancelledError):
+            await task
+
+    thread = threading.Thread(target=asyncio.run, args=(main(),))
+    thread.start()
+    known.wait(10)
+    loop, task = started[0]
+    try:
+        with httpx.Client(timeout=30) as client:
+            assert client.get(f"{url}/healthz").text == "ok"
+        yield url
+    finally:
+        loop.call_soon_threadsafe(task.cancel)
+        thread.join(30)
+        listening.close()
+    assert not thread.is_alive(), "the server did not end"
+
+
+class HandExecutor:
+    """Speaks the executors' protocol, and embeds a text as (its length, its first byte); an empty text fails."""
+
+    def __init__(self, url: str, name: str = "hand") -> None:
+        self._http = httpx.Client(base_url=url, headers={"Authorization": f"Bearer {EXECUTOR}"}, timeout=30)
+        body = RegisterRequest(
+            instance=secrets.token_hex(16),
+            name=name,
+            version="0",
+            kinds=["embed"],
+            engines=["embedding"],
+            memory_mb=None,
+        )
+        answer = self._post("register", body, RegisterAnswer)
+        self._who = {"executor": answer.executor, "session": answer.session}
+
+    def close(self) -> None:
+        self._http.close()
+
+    def work_off(self, subtasks: int | None = None) -> int:
+        """Do so many subtasks, or all there are; returns how many it did."""
+        done = 0
+        while subtasks is None or done < subtasks:
+            body = AcquireRequest(**self._who, wait_seconds=2 if subtasks is not None else 1)
+            assignment = self._post("acquire", body, AcquireAnswer).assignment
+            if assignment is None:
+                break
+            self._do(assignment)
+            done += 1
+        return done
+
+    def _do(self, assignment: Assignment) -> None:
+        piece = assignment.input
+        parameters = assignment.parameters
+        assert isinstance(parameters, EmbedParameters)
+        source = MemorySource(piece.name, self._http.get(piece.link).content)
+        input_format = InputFormat(piece.format, piece.compression, piece.delimiter, tuple(piece.columns))
+        writer = PartWriter("embed", assignment.output_format, parameters.id, parameters.keep, piece.name, 2, "digest")
+        end = piece.cursor
+        for row in read_rows(source, input_format, SubtaskRange(piece.start, piece.end), piece.cursor):
+            writer.add(row, _embed(row, parameters.column))
+            end = row.next_position
+        data = writer.finish() if writer.rows else b""
+        if data:
+            self._http.put(assignment.output_link, content=data).raise_for_status()
+        commit = CommitRequest(
+            **self._who,
+            acquirement=assignment.acquirement,
+            part_start=piece.cursor,
+            part_end=max(end, piece.end or end),
+            final=True,
+            rows=writer.rows,
+            failed_rows=writer.failed_rows,
+            failures=dict(writer.failures),
+            sha256=hashlib.sha256(data).hexdigest() if data else None,
+            size_bytes=len(data),
+            seconds=0.1,
+            model_digest="digest",
+            precision="float32",
+        )
+        self._post("commit", commit, CommitAnswer)
+
+    def _post(self, verb: str, body: BaseModel, kind: type[Answer]) -> Answer:
+        answer = self._http.post(
+            f"/api/v1/executor/{verb}", content=body.model_dump_json(), headers={"Content-Type": "application/json"}
+        )
+        assert answer.is_success, answer.text
+        return kind.model_validate_json(answer.content)
+
+
+def _embed(row: Row, column: str) -> Outcome:
+    if row.fields is None:
+        return Outcome()
+    text = str(row.fields[column])
+    if not text:
+        return Outcome(code=RowCode.EMPTY_TEXT, message="the text is empty")
+    return Outcome(vector=struct.pack("<2f", len(text), ord(text[0])), input_tokens=len(text))
