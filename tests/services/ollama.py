@@ -15,9 +15,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-import xllamacpp
-
-from tests.services.models import chat_model
+from tests.services.models import chat_model, llama_server
 
 _TRAINED_TOKENS = 8192
 
@@ -39,12 +37,7 @@ class Ollama:
         """The model behind it, loaded at the first use."""
         with self._lock:
             if self._model is None:
-                params: Any = xllamacpp.CommonParams()
-                params.model.path = str(chat_model())
-                params.n_parallel, params.n_ctx, params.verbosity = 2, 2 * 1024, 1
-                params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 2
-                params.warmup = False
-                self._model = xllamacpp.Server(params)
+                self._model = llama_server(2 * 1024)
             return self._model
 
     def take_busy(self) -> bool:
@@ -103,68 +96,70 @@ class Ollama:
         }
 
 
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    ollama: Ollama
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        match self.path:
+            case "/api/version":
+                self._answer(200, {"version": "0.99.0"})
+            case "/api/tags":
+                self._answer(200, self.ollama.tags())
+            case _:
+                self._answer(404, {"error": "not found"})
+
+    def do_POST(self) -> None:
+        body: dict[str, Any] = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.ollama.requests.append((self.path, body))
+        name = body["model"]
+        if self.path == "/api/pull":
+            self._pull(name)
+        elif name not in self.ollama.installed:
+            self._answer(404, {"error": f"model '{name}' not found"})
+        elif self.path == "/api/show":
+            info = {"general.architecture": "llama", "llama.context_length": _TRAINED_TOKENS}
+            self._answer(200, {"model_info": info, "capabilities": ["completion"]})
+        elif self.ollama.take_busy():
+            self._answer(503, {"error": "server busy, please try again. maximum pending requests exceeded"})
+        elif body.get("think"):
+            self._answer(400, {"error": f"{name} does not support thinking"})
+        else:
+            self._answer(200, self.ollama.chat(body))
+
+    def _pull(self, name: str) -> None:
+        self.send_response(200)
+        self.send_header("Connection", "close")
+        self.end_headers()
+        steps: list[dict[str, Any]] = [{"status": "pulling manifest"}]
+        if name in self.ollama.known:
+            pulling = {"status": "pulling 1a2b", "digest": "sha256:1a2b", "total": 1000}
+            steps += [pulling | {"completed": done} for done in (0, 400, 1000)] + [{"status": "success"}]
+            self.ollama.installed.add(name)
+        else:
+            steps += [{"error": "pull model manifest: file does not exist"}]
+        for step in steps:
+            self.wfile.write(json.dumps(step).encode() + b"\n")
+        self.close_connection = True
+
+    def _answer(self, status: int, answer: dict[str, Any]) -> None:
+        content = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+
 @contextmanager
 def running_ollama() -> Generator[Ollama]:
     """A server on a free port."""
     ollama = Ollama()
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-        def do_GET(self) -> None:
-            match self.path:
-                case "/api/version":
-                    self._answer(200, {"version": "0.99.0"})
-                case "/api/tags":
-                    self._answer(200, ollama.tags())
-                case _:
-                    self._answer(404, {"error": "not found"})
-
-        def do_POST(self) -> None:
-            body: dict[str, Any] = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            ollama.requests.append((self.path, body))
-            name = body["model"]
-            if self.path == "/api/pull":
-                self._pull(name)
-            elif name not in ollama.installed:
-                self._answer(404, {"error": f"model '{name}' not found"})
-            elif self.path == "/api/show":
-                info = {"general.architecture": "llama", "llama.context_length": _TRAINED_TOKENS}
-                self._answer(200, {"model_info": info, "capabilities": ["completion"]})
-            elif ollama.take_busy():
-                self._answer(503, {"error": "server busy, please try again. maximum pending requests exceeded"})
-            elif body.get("think"):
-                self._answer(400, {"error": f"{name} does not support thinking"})
-            else:
-                self._answer(200, ollama.chat(body))
-
-        def _pull(self, name: str) -> None:
-            self.send_response(200)
-            self.send_header("Connection", "close")
-            self.end_headers()
-            steps: list[dict[str, Any]] = [{"status": "pulling manifest"}]
-            if name in ollama.known:
-                pulling = {"status": "pulling 1a2b", "digest": "sha256:1a2b", "total": 1000}
-                steps += [pulling | {"completed": done} for done in (0, 400, 1000)] + [{"status": "success"}]
-                ollama.installed.add(name)
-            else:
-                steps += [{"error": "pull model manifest: file does not exist"}]
-            for step in steps:
-                self.wfile.write(json.dumps(step).encode() + b"\n")
-            self.close_connection = True
-
-        def _answer(self, status: int, answer: dict[str, Any]) -> None:
-            content = json.dumps(answer).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    handler = type("Handler", (_Handler,), {"ollama": ollama})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         ollama.url = f"http://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()

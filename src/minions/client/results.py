@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -102,7 +102,7 @@ def parts_in_order(page_after: PageAfter, task: str, partial: bool) -> Iterator[
 
 def tables(
     parts: Iterator[PartOnPage], fetch: Fetch, page_after: PageAfter, output_format: PartFormat
-) -> Iterator[tuple[PartView, Table]]:
+) -> Generator[tuple[PartView, Table]]:
     """The rows of each part in order; parts without an object are left out.
 
     At most 8 parts or 64 MB are fetched ahead of the one that is handed out (a single larger part passes).

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import re
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from minions.commands import options, services
+
+_KINDS = ("embed", "complete")
 
 
 def command(
@@ -39,8 +42,10 @@ def command(
         typer.Option("--cache", metavar="DIR", envvar="MINIONS_CACHE", help="Where models are kept."),
     ] = None,
     kind: Annotated[
-        list[Literal["embed", "complete"]] | None,
-        typer.Option("--kind", envvar="MINIONS_KIND", help="Take only this kind of work; repeat. Default: both."),
+        list[str] | None,
+        typer.Option(
+            "--kind", metavar="KIND", envvar="MINIONS_KIND", help="Take only embed, or only complete. Default: both."
+        ),
     ] = None,
     prefer: Annotated[
         list[str] | None,
@@ -92,12 +97,17 @@ def command(
     log_json: services.LogJson = False,
     parent_fd: services.ParentFd = None,
 ) -> None:
-    """Run a Minion Executor on this machine until SIGTERM or Ctrl-C, which gives back what it holds."""
+    """Run a Minion Executor on this machine.
+
+    SIGTERM or Ctrl-C ends it within seconds; what it holds goes back to the queue. Without --server and --token it
+    works for the deployment that `minions up` runs here.
+    """
     services.begin(parent_fd, log_json)
     import platformdirs
 
-    from minions.executor.main import run_executor
-    from minions.executor.settings import ExecutorSettings
+    with services.needing("executor"):
+        from minions.executor.main import run_executor
+        from minions.executor.settings import ExecutorSettings
 
     place, secret = _server_and_token(server, token, token_file, token_stdin)
     settings = ExecutorSettings(
@@ -107,7 +117,7 @@ def command(
         owner=owner,
         state=_directory("--state", state or Path(platformdirs.user_state_dir("minions")) / "executor"),
         cache=_directory("--cache", cache or Path(platformdirs.user_cache_dir("minions"))),
-        kinds=tuple(dict.fromkeys(kind)) if kind else ("embed", "complete"),
+        kinds=_checked_kinds(kind or _KINDS),
         preferences=_checked_preferences(prefer or []),
         memory_mb=memory_mb,
         threads=threads,
@@ -145,6 +155,13 @@ def _checked_name(name: str) -> str:
     if not NAME.fullmatch(name):
         raise services.invalid("--name", f"{name!r} is not a name: {NAME_RULE}")
     return name
+
+
+def _checked_kinds(kinds: Sequence[str]) -> tuple[str, ...]:
+    for kind in kinds:
+        if kind not in _KINDS:
+            raise services.invalid("--kind", f"{kind!r} is not one of {', '.join(_KINDS)}")
+    return tuple(dict.fromkeys(kinds))
 
 
 def _checked_preferences(texts: list[str]) -> tuple[str, ...]:

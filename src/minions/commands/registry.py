@@ -21,6 +21,7 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
     "config": ("show",),
     "open": (),
     "up": (),
+    "demo": (),
     "executor": (),
     "server": (),
     "watchdog": (),
@@ -29,7 +30,7 @@ TREE: Final[dict[str, tuple[str, ...]]] = {
 
 SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "Work": ("submit", "tasks", "open"),
-    "Machines": ("up", "executor", "executors"),
+    "Machines": ("up", "demo", "executor", "executors"),
     "Operation": ("server", "watchdog", "tokens", "config"),
 }
 """How `minions --help` lists the verbs of TREE."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -82,16 +84,18 @@ def command(
     ] = None,
     parent_fd: services.ParentFd = None,
 ) -> None:
-    """Run a Minion Server until SIGTERM or Ctrl-C.
+    """Run a Minion Server.
 
-    S3 credentials come from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) or the machine's role.
+    SIGTERM or Ctrl-C ends it. S3 credentials come from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) or
+    the machine's role.
     MINIONS_ADMIN_TOKEN and MINIONS_EXECUTOR_TOKEN, if set, make these tokens exist; without any token the first start
     makes one and shows it.
     """
     services.begin(parent_fd, log_json)
     # While these load, a supervisor that passes the database's address by stdin starts the database.
-    from minions.server.main import serve
-    from minions.server.settings import ServerSettings
+    with services.needing("server"):
+        from minions.server.main import serve
+        from minions.server.settings import ServerSettings
 
     settings = ServerSettings(
         database_url=services.given_database_url(database_url),
@@ -110,7 +114,7 @@ def command(
     )
     _check(settings)
     with socket.socket(fileno=listen_fd) if listen_fd is not None else listen(host, port) as listening:
-        services.run_service(lambda: serve(settings, listening), uvloop=True)
+        services.run_service(lambda: serve(settings, listening), database_url=settings.database_url, uvloop=True)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -118,14 +122,15 @@ def listen(host: str, port: int) -> socket.socket:
     from minions.domain.errors import MinionsError
 
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        family, address = found[0], found[4]
         return socket.create_server(address[:2], family=family, backlog=2048)
     except OSError as error:
+        reason = str(error.strerror) if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
+        taken = error.errno in (errno.EADDRINUSE, errno.EACCES)
         raise MinionsError(
-            f"{host}:{port} cannot be listened on: {(error.strerror or str(error)).lower()}",
-            hint="Pass another --port, or stop what uses this one." if port else "Pass another --host.",
+            f"{host}:{port} cannot be listened on: {reason.lower()}",
+            hint="Pass another --port, or stop what uses this one." if taken else "Pass another --host.",
         ) from None
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import contextmanager
 from typing import Annotated, Any
+from urllib.parse import parse_qs, urlsplit
 
 import typer
 
-from minions.domain.errors import FieldError, ValidationFailed
+from minions.domain.errors import FieldError, MinionsError, Unavailable, ValidationFailed
+
+log = logging.getLogger(__name__)
 
 DatabaseUrl = Annotated[
     str,
@@ -40,10 +46,22 @@ def begin(parent_fd: int | None, log_json: bool) -> None:
             raise invalid("--parent-fd", f"{parent_fd}: {(error.strerror or '').lower()}") from None
 
 
-def run_service(work: Callable[[], Coroutine[Any, Any, None]], *, uvloop: bool = False) -> None:
+@contextmanager
+def needing(extra: str) -> Generator[None]:
+    """Around imports: a library that is not installed is named, with the way to get it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "minions":
+            raise
+        raise MinionsError(
+            f"this needs {error.name}, which is not installed", hint=f"pip install 'minions-cloud[{extra}]'"
+        ) from None
+
+
+def run_service(work: Callable[[], Coroutine[Any, Any, None]], *, database_url: str = "", uvloop: bool = False) -> None:
     """Run it until SIGTERM or SIGINT. What keeps it from working ends it with exit code 1 and one sentence."""
     from minions.commands.failures import ERROR, report
-    from minions.domain.errors import MinionsError
     from minions.runtime.signals import run_until_stopped
 
     factory = None
@@ -53,8 +71,18 @@ def run_service(work: Callable[[], Coroutine[Any, Any, None]], *, uvloop: bool =
         run_until_stopped(work(), factory)
     except ValidationFailed:
         raise
+    except Unavailable as error:
+        if error.advice == Unavailable.hint:  # it speaks of requests; nothing was asked for here
+            error.advice = f"Start it, or correct --database-url, which names {_place(database_url)}."
+        report(error)
+        raise typer.Exit(ERROR) from None
     except MinionsError as error:
         report(error)
+        raise typer.Exit(ERROR) from None
+    except Exception:
+        if os.environ.get("MINIONS_DEBUG") == "1":
+            raise
+        log.critical("ended by an error that nobody foresaw; MINIONS_DEBUG=1 shows all of it", exc_info=True)
         raise typer.Exit(ERROR) from None
 
 
@@ -64,7 +92,20 @@ def given_database_url(url: str) -> str:
         url = read_secret("--database-url")
     if not url.startswith(("postgresql://", "postgres://")):
         raise invalid("--database-url", "it must begin with postgresql://")
+    try:
+        several = "," in urlsplit(url).netloc
+        if not several:
+            _ = urlsplit(url).port
+    except ValueError as error:
+        raise invalid("--database-url", str(error)) from None
     return url
+
+
+def _place(database_url: str) -> str:
+    """Where a database is, without the user and the password."""
+    parts = urlsplit(database_url)
+    socket = parse_qs(parts.query).get("host", ["the local socket"])
+    return parts.netloc.rpartition("@")[2] or socket[0]
 
 
 def read_secret(flag: str) -> str:

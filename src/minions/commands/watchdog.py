@@ -8,6 +8,8 @@ import typer
 
 from minions.commands import services
 
+_LONGEST_POLL_SECONDS = 5.0
+
 
 def command(
     database_url: services.DatabaseUrl,
@@ -21,16 +23,43 @@ def command(
             help="An executor that is silent for so long loses its subtasks; the same as the server's.",
         ),
     ] = 90.0,
+    heartbeat: Annotated[
+        float,
+        typer.Option(
+            "--heartbeat",
+            metavar="SECONDS",
+            envvar="MINIONS_HEARTBEAT",
+            min=0.1,
+            help="How often executors report; the same as the server's. Two missed ones make one offline.",
+        ),
+    ] = 300.0,
+    heartbeat_days: Annotated[
+        float,
+        typer.Option(
+            "--heartbeat-days",
+            metavar="DAYS",
+            envvar="MINIONS_HEARTBEAT_DAYS",
+            min=0,
+            help="How long samples of executors are kept for charts.",
+        ),
+    ] = 30.0,
     log_json: services.LogJson = False,
     parent_fd: services.ParentFd = None,
 ) -> None:
-    """Run a Minion Watchdog until SIGTERM or Ctrl-C: it gives back what silent executors hold.
+    """Run a Minion Watchdog, which gives back what silent executors hold.
 
-    Run two for a deployment that must not stop; one of them works, the other waits.
+    SIGTERM or Ctrl-C ends it. Run two for a deployment that must not stop; one of them works, the other waits.
     """
     services.begin(parent_fd, log_json)
-    from minions.watchdog.main import watch
-    from minions.watchdog.settings import WatchdogSettings
+    with services.needing("server"):
+        from minions.watchdog.main import watch
+        from minions.watchdog.settings import WatchdogSettings
 
-    settings = WatchdogSettings(database_url=services.given_database_url(database_url), lease_seconds=lease)
-    services.run_service(lambda: watch(settings), uvloop=True)
+    settings = WatchdogSettings(
+        database_url=services.given_database_url(database_url),
+        lease_seconds=lease,
+        poll_seconds=min(_LONGEST_POLL_SECONDS, lease / 10),
+        heartbeat_days=heartbeat_days,
+        silent_offline_seconds=2.2 * heartbeat,
+    )
+    services.run_service(lambda: watch(settings), database_url=settings.database_url, uvloop=True)

@@ -54,7 +54,7 @@ class AccessDenied(MinionsError):
     """The token is missing, wrong, expired, or does not reach this."""
 
     code = "access_denied"
-    hint = "Pass a token with --token or MINIONS_TOKEN; `minions tokens create` makes one."
+    hint = "Set MINIONS_TOKEN or pass --token-file FILE; `minions tokens create` makes a token."
 
 
 class AcquirementLost(MinionsError):

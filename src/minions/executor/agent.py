@@ -4,31 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import time
-from collections.abc import AsyncGenerator, Callable
+import traceback
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import httpx
 
 from minions.domain.errors import (
+    AccessDenied,
     AcquirementLost,
     Conflict,
     InputUnreadable,
     MinionsError,
-    ModelUnavailable,
     SessionReplaced,
     Unavailable,
 )
 from minions.executor.engines.base import EngineFacts, EngineRequest, ModelFile
-from minions.executor.plan import Acquire, World, exclusion_seconds, next_step
+from minions.executor.exclusions import Exclusions
+from minions.executor.plan import Acquire, World, next_step, pause_seconds
 from minions.executor.run_subtask import SubtaskRun
-from minions.executor.server_link import ServerLink, pause_seconds
+from minions.executor.server_link import ServerLink
 from minions.executor.settings import ExecutorSettings
 from minions.executor.workbench import Workbench
 from minions.wire.executor import (
     AcquireRequest,
     Assignment,
+    BeatAnswer,
     ExecutorState,
     FailRequest,
     GoodbyeRequest,
@@ -41,16 +46,12 @@ from minions.wire.executor import (
 
 log = logging.getLogger(__name__)
 
+Result = TypeVar("Result")
+
 _POLL_SECONDS = 20.0
 _IDLE_UNLOAD_SECONDS = 300.0
-
-
-@dataclass(slots=True)
-class _Exclusion:
-    """A task that this executor cannot do: how often it failed here, and until when it is left alone."""
-
-    failures: int = 0
-    until: float = 0.0
+_IDLE_BEAT_SECONDS = 60.0
+_FLICKER_SECONDS = 1.0  # states that follow one another faster are told once
 
 
 @dataclass(slots=True)
@@ -82,7 +83,7 @@ class Agent:
         self._monotonic = monotonic
         self._stopping = asyncio.Event()
         self._changed = asyncio.Event()
-        self._exclusions: dict[str, _Exclusion] = {}
+        self._exclusions = Exclusions(monotonic)
         self._state: tuple[ExecutorState, str] = ("starting", "")
         self._state_changed = asyncio.Event()
         self._idle_since = monotonic()
@@ -114,22 +115,25 @@ class Agent:
         while not self._stopping.is_set():
             self._changed.clear()
             if not isinstance(self._next_step(session), Acquire):
-                await self._wait(None)
+                await self._changed.wait()
                 continue
             try:
                 assignment = await self._ask(session)
                 failed = 0
-            except Unavailable as error:
+            except (SessionReplaced, AccessDenied):
+                raise
+            except MinionsError as error:
                 failed += 1
                 log.warning("%s", error.message)
-                await self._wait(pause_seconds(failed, 0.5))
+                await self._pause(pause_seconds(failed, random.random()))
                 continue
             if assignment is not None:
                 self._begin(session, assignment)
 
-    async def _wait(self, seconds: float | None) -> None:
+    async def _pause(self, seconds: float) -> None:
+        """Wait, unless the executor is stopped; that a subtask ends meanwhile does not bring the server back."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), seconds)
+            await asyncio.wait_for(self._stopping.wait(), seconds)
 
     def _next_step(self, session: _Session) -> object:
         feeding = sum(not run.fed.is_set() for run, _ in session.runs.values())
@@ -138,31 +142,28 @@ class Agent:
     async def _ask(self, session: _Session) -> Assignment | None:
         """One long poll, given up at once when the executor is stopped."""
         if not session.runs:
-            self._note("idle", "waiting for work")
+            self._note("idle", "; ".join(self._exclusions.reasons())[:500] or "waiting for work")
             if self._monotonic() - self._idle_since > _IDLE_UNLOAD_SECONDS:
                 await self._bench.unload()
         request = AcquireRequest(
             executor=session.answer.executor,
             session=session.answer.session,
             holds=list(session.runs),
-            exclude=self._excluded(),
-            wait_seconds=_POLL_SECONDS,
+            exclude=self._exclusions.tasks(),
+            wait_seconds=self._poll_seconds(),
         )
-        asking = asyncio.create_task(self._link.acquire(request))
-        stopping = asyncio.create_task(self._stopping.wait())
-        try:
-            await asyncio.wait({asking, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if not asking.done():
-                return None
-            answer = asking.result()
-        finally:
-            for each in (asking, stopping):
-                each.cancel()
-            await asyncio.gather(asking, stopping, return_exceptions=True)
+        answer = await unless(self._stopping, self._link.acquire(request))
+        if answer is None:
+            return None
         self._drop_lost(session, answer.lost)
         if answer.assignment is None and answer.reasons and not session.runs:
             self._note("idle", "; ".join(answer.reasons)[:500])
         return answer.assignment
+
+    def _poll_seconds(self) -> float:
+        """No longer than until a task that is left alone may be tried again."""
+        left = self._exclusions.seconds_left()
+        return _POLL_SECONDS if left is None else max(1.0, min(_POLL_SECONDS, left))
 
     def _begin(self, session: _Session, assignment: Assignment) -> None:
         run = SubtaskRun(
@@ -186,18 +187,22 @@ class Agent:
         assignment = run.assignment
         try:
             await self._do(session, run)
-            self._exclusions.pop(assignment.task, None)
+            self._exclusions.forget(assignment.task)
         except AcquirementLost:
             log.info("%s was handed on; its output is dropped", assignment.acquirement)
-        except Conflict as error:
-            self._exclude(assignment)
-            await self._release(session, assignment, error.message)
         except SessionReplaced:
-            self._changed.set()
+            log.info("%s is not this session's any more; its output is dropped", assignment.acquirement)
+        except (Conflict, Unavailable) as error:
+            log.warning("%s/%d: %s", assignment.task_name, assignment.subtask_id, error.message)
+            await run.keep_finished()
+            self._exclude(assignment, error)
+            await self._release(session, assignment, error.message)
         except MinionsError as error:
+            await run.keep_finished()
             await self._fail(session, assignment, error)
         except Exception as error:
-            log.exception("%s", assignment.acquirement)
+            # Without its message, which may quote what the rows hold.
+            log.error("%s: %s\n%s", assignment.acquirement, type(error).__name__, _places(error))
             await self._fail(session, assignment, MinionsError(f"an internal error ({type(error).__name__})"))
         finally:
             session.runs.pop(assignment.acquirement, None)
@@ -245,14 +250,9 @@ class Agent:
         if pin is not None and (pin.model_digest, pin.precision) != (facts.model_digest, facts.precision):
             raise Conflict("this executor has other weights, or another precision, than the task was begun with")
 
-    def _exclude(self, assignment: Assignment) -> None:
-        exclusion = self._exclusions.setdefault(assignment.task, _Exclusion())
-        exclusion.failures += 1
-        exclusion.until = self._monotonic() + exclusion_seconds(exclusion.failures)
-
-    def _excluded(self) -> list[str]:
-        now = self._monotonic()
-        return [task for task, exclusion in self._exclusions.items() if exclusion.until > now][:256]
+    def _exclude(self, assignment: Assignment, error: MinionsError) -> None:
+        name = f"{assignment.team}/{assignment.project}/{assignment.task_name}"
+        self._exclusions.add(assignment.task, f"leaves {name} alone: {error.message}")
 
     async def _release(self, session: _Session, assignment: Assignment, reason: str) -> None:
         with suppress(MinionsError):
@@ -268,9 +268,7 @@ class Agent:
     async def _fail(self, session: _Session, assignment: Assignment, error: MinionsError) -> None:
         log.warning("%s/%d: %s", assignment.task_name, assignment.subtask_id, error.message)
         if not isinstance(error, InputUnreadable):
-            self._exclude(assignment)  # another executor may be luckier; this one lets it try
-        if isinstance(error, ModelUnavailable):
-            self._note("idle", error.message[:500])
+            self._exclude(assignment, error)  # another executor may be luckier; this one lets it try
         with suppress(MinionsError):
             await self._link.fail(
                 FailRequest(
@@ -288,13 +286,17 @@ class Agent:
         for _, task in runs:
             task.cancel()
         await asyncio.gather(*(task for _, task in runs), return_exceptions=True)
-        await asyncio.gather(*(run.keep_finished() for run, _ in runs), self._bench.close())
+        await asyncio.gather(*(run.keep_finished() for run, _ in runs), self._bench.close(), return_exceptions=True)
 
     def _drop_lost(self, session: _Session, lost: list[str]) -> None:
         for acquirement in lost:
-            if found := session.runs.get(acquirement):
-                log.info("%s was lost; it is stopped", acquirement)
-                found[1].cancel()
+            run, task = session.runs.get(acquirement, (None, None))
+            if run is None or task is None or run.is_committing:
+                continue  # its own commit is told, and knows better: it may have been the last
+            log.info("%s was lost; it is stopped", acquirement)
+            task.cancel()
+            run.drop()
+            self._state_changed.set()  # who was given up for dead says that it lives
 
     @asynccontextmanager
     async def _beating(self, session: _Session) -> AsyncGenerator[None]:
@@ -324,37 +326,64 @@ class Agent:
             await asyncio.gather(beating, return_exceptions=True)
 
     async def _beat(self, session: _Session) -> None:
+        """Tell the server how this executor is; raises SessionReplaced. Whatever else fails is tried again."""
         answer = session.answer
-        next_heartbeat = 0.0
+        heartbeat_at = self._monotonic()
         while True:
+            is_heartbeat = self._state_changed.is_set() or self._monotonic() >= heartbeat_at
+            self._state_changed.clear()
+            told = True
             try:
-                if self._monotonic() >= next_heartbeat or self._state_changed.is_set():
-                    self._state_changed.clear()
-                    state, reason = self._state
-                    beaten = await self._link.heartbeat(
-                        HeartbeatRequest(
-                            executor=answer.executor,
-                            session=answer.session,
-                            state=state,
-                            reason=reason,
-                            holds=list(session.runs),
-                        )
-                    )
-                    next_heartbeat = self._monotonic() + answer.heartbeat_seconds
-                else:
-                    rows = {acquirement: run.rows_done for acquirement, (run, _) in session.runs.items()}
-                    beaten = await self._link.progress(
-                        ProgressRequest(executor=answer.executor, session=answer.session, rows=rows)
-                    )
+                beaten = await (self._heartbeat(session) if is_heartbeat else self._report(session))
                 self._drop_lost(session, beaten.lost)
-            except Unavailable:
-                pass  # the next beat tries again; the loop that asks for work tells the owner
-            pause = answer.progress_seconds if session.runs else min(answer.heartbeat_seconds, 60.0)
+            except SessionReplaced:
+                raise
+            except MinionsError:
+                told = False  # the loop that asks for work tells the owner
+            if is_heartbeat:
+                heartbeat_at = self._monotonic() + (answer.heartbeat_seconds if told else 0)
+            busy = session.runs or not told
+            pause = min(answer.heartbeat_seconds, answer.progress_seconds if busy else _IDLE_BEAT_SECONDS)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._state_changed.wait(), pause)
-                await asyncio.sleep(0.2)  # states that flicker are told once
+                await asyncio.sleep(min(_FLICKER_SECONDS, answer.progress_seconds))
+
+    async def _heartbeat(self, session: _Session) -> BeatAnswer:
+        state, reason = self._state
+        return await self._link.heartbeat(
+            HeartbeatRequest(
+                executor=session.answer.executor,
+                session=session.answer.session,
+                state=state,
+                reason=reason,
+                holds=list(session.runs),
+            )
+        )
+
+    async def _report(self, session: _Session) -> BeatAnswer:
+        rows = {acquirement: run.rows_waiting for acquirement, (run, _) in session.runs.items()}
+        return await self._link.progress(
+            ProgressRequest(executor=session.answer.executor, session=session.answer.session, rows=rows)
+        )
 
     def _note(self, state: ExecutorState, reason: str) -> None:
         if (state, reason) != self._state:
             self._state = (state, reason)
             self._state_changed.set()
+
+
+async def unless(stopped: asyncio.Event, work: Coroutine[Any, Any, Result]) -> Result | None:
+    """Do the work, and give it up at once when it is to be stopped: then None."""
+    working = asyncio.create_task(work)
+    stopping = asyncio.create_task(stopped.wait())
+    try:
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        for each in (working, stopping):
+            each.cancel()
+        await asyncio.gather(working, stopping, return_exceptions=True)
+
+
+def _places(error: Exception) -> str:
+    return "".join(traceback.format_tb(error.__traceback__)).rstrip()

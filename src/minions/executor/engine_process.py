@@ -22,10 +22,17 @@ from minions.executor.engine_frames import LENGTHS, pack, unpack_outcomes
 from minions.executor.engine_host import FACTS, REQUEST
 from minions.executor.engines.base import EngineFacts, EngineRequest, Progress
 
-_HOST = ("-m", "minions.executor.engine_host")
+HOST = ("-m", "minions.executor.engine_host")
 _MEMORY_PROBE_SECONDS = 0.5
 _LOG_TAIL_BYTES = 4096
 _FRAME_LIMIT_BYTES = 1 << 20
+# PYTHONUTF8: launchd's locale is ASCII. The fallback lets models run that use operations which Metal lacks.
+_ENVIRONMENT = {
+    "PYTHONUTF8": "1",
+    "PYTORCH_ENABLE_MPS_FALLBACK": "1",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+}
 _ERRORS: dict[str, type[MinionsError]] = {error.code: error for error in (ModelUnavailable, EngineFailed)}
 
 
@@ -83,7 +90,7 @@ class EngineProcess:
         log_path: Path,
         memory_limit_bytes: int | None = None,
         on_progress: Progress | None = None,
-        host: Sequence[str] = _HOST,
+        host: Sequence[str] = HOST,
     ) -> AsyncGenerator[EngineProcess]:
         """Start a host, load the engine, and kill the host on the way out.
 
@@ -119,8 +126,7 @@ class EngineProcess:
                 stderr=log,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
-                # PYTHONUTF8: launchd's locale is ASCII. The fallback lets models with operations that Metal lacks run.
-                env={**os.environ, "PYTHONUTF8": "1", "PYTORCH_ENABLE_MPS_FALLBACK": "1"},
+                env={**os.environ, **_ENVIRONMENT},
             )
             log_start = os.fstat(log.fileno()).st_size
         reader, writer = await asyncio.open_connection(sock=ours, limit=_FRAME_LIMIT_BYTES)

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import huggingface_hub
 from huggingface_hub.errors import (
@@ -24,6 +24,8 @@ from huggingface_hub.errors import (
 from minions.domain.errors import ModelUnavailable
 from minions.domain.models import ModelReference
 from minions.executor.engines.base import Progress
+
+_hub: Any = huggingface_hub  # its overloads are only partly typed
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _POLL_SECONDS = 1.0
@@ -58,12 +60,10 @@ def fetch_from_hub(reference: ModelReference, cache: Path, progress: Progress) -
 def _fetch(reference: ModelReference, cache: Path) -> Path:
     if reference.file is not None:
         return Path(
-            huggingface_hub.hf_hub_download(
-                reference.location, reference.file, revision=reference.revision, cache_dir=cache
-            )
+            _hub.hf_hub_download(reference.location, reference.file, revision=reference.revision, cache_dir=cache)
         )
     try:
-        names = huggingface_hub.HfApi().list_repo_files(reference.location, revision=reference.revision)
+        names = _hub.HfApi().list_repo_files(reference.location, revision=reference.revision)
     except (RepositoryNotFoundError, RevisionNotFoundError):
         raise
     except HfHubHTTPError as error:  # the hub itself is out of order: what lies here may do
@@ -80,14 +80,14 @@ def _cached(reference: ModelReference, cache: Path) -> Path | None:
     """What lies in the cache whole. The library compares with the listing that it keeps beside a snapshot."""
     try:
         if reference.file is not None:
-            found: Any = huggingface_hub.hf_hub_download(
+            found = _hub.hf_hub_download(
                 reference.location,
                 reference.file,
                 revision=reference.revision,
                 cache_dir=cache,
                 local_files_only=True,
             )
-            return Path(cast("str", found))
+            return Path(found)
         path = _snapshot(reference, cache, _WITH_SAFETENSORS, local=True)
         if any(path.rglob("*.safetensors")):
             return path
@@ -97,7 +97,7 @@ def _cached(reference: ModelReference, cache: Path) -> Path | None:
 
 
 def _snapshot(reference: ModelReference, cache: Path, ignore: list[str], *, local: bool) -> Path:
-    path = huggingface_hub.snapshot_download(
+    path = _hub.snapshot_download(
         reference.location,
         revision=reference.revision,
         cache_dir=cache,

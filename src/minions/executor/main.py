@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import signal
+import time
 
 import httpx
 
 from minions.domain.errors import MinionsError, SessionReplaced
-from minions.executor.agent import Agent
+from minions.executor.agent import Agent, unless
 from minions.executor.device import describe, installed_engines, model_memory_mb
 from minions.executor.identity import own_state
+from minions.executor.plan import pause_seconds
 from minions.executor.server_link import ServerLink
 from minions.executor.settings import ExecutorSettings
 from minions.executor.workbench import Workbench
@@ -21,7 +24,8 @@ from minions.wire.executor import RegisterRequest
 log = logging.getLogger(__name__)
 
 _MEGABYTE = 1024 * 1024
-_AGAIN_SECONDS = 2.0
+_MOST_STOPPING_SECONDS = 5.0
+_SHORT_SESSION_SECONDS = 300.0
 
 
 async def run_executor(settings: ExecutorSettings) -> None:
@@ -69,31 +73,37 @@ async def _until_stopped(agent: Agent, link: ServerLink, request: RegisterReques
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
-    working = asyncio.create_task(_work(agent, link, request))
+    working = asyncio.create_task(work_in_sessions(agent, link, request, stopped))
     stopping = asyncio.create_task(stopped.wait())
     await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    if not working.done():
-        with_time = asyncio.wait_for(working, 5)
-        try:
-            await with_time
-        except TimeoutError:
-            log.warning("the executor did not end in time; what it held goes back with its lease")
+    await asyncio.wait({working}, timeout=None if working.done() else _MOST_STOPPING_SECONDS)
     stopping.cancel()
-    if working.done() and not working.cancelled():
+    if working.done():
         working.result()
+        return
+    log.warning("the executor did not end in time; what it held goes back with its lease")
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
 
 
-async def _work(agent: Agent, link: ServerLink, request: RegisterRequest) -> None:
+async def work_in_sessions(agent: Agent, link: ServerLink, request: RegisterRequest, stopped: asyncio.Event) -> None:
     """Register and work; when the server has forgotten the session, register again."""
-    while True:
-        answer = await link.register(request)
+    replaced = 0
+    while not stopped.is_set():
+        answer = await unless(stopped, link.register(request))
+        if answer is None:
+            return
         log.info("registered as %s (%s)", answer.executor, request.name)
+        began = time.monotonic()
         try:
             await agent.work(answer)
             return
-        except SessionReplaced:
-            log.warning("the server does not know this session any more; registering again")
-            await asyncio.sleep(_AGAIN_SECONDS)
+        except SessionReplaced as error:
+            # Two processes that replace each other for ever, because somebody copied a state directory, should not do
+            # so every second.
+            replaced = replaced + 1 if time.monotonic() - began < _SHORT_SESSION_SECONDS else 1
+            log.warning("%s Registering again.", error.message)
+            await unless(stopped, asyncio.sleep(pause_seconds(2 + replaced, random.random())))
 
 
 def _say_away(error: MinionsError | None) -> None:

@@ -88,7 +88,9 @@ def _append(client: httpx.Client, file: ModelFile, partial: Path) -> Iterator[in
         response.raise_for_status()
         # A server that ignores the range sends the whole object again.
         with partial.open("ab" if response.status_code == 206 else "wb") as out:
-            for piece in response.iter_bytes(1 << 20):
+            for (
+                piece
+            ) in response.iter_raw():  # in pieces as they come: a gathered one would be lost with the connection
                 out.write(piece)
                 yield out.tell()
             out.flush()

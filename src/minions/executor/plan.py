@@ -16,6 +16,7 @@ _PATIENCE_SECONDS = 120.0
 _SECONDS_PER_MEGABYTE = 0.02  # weights that are read from a slow disk while they are first used
 _SECONDS_PER_TOKEN = 1.0  # no machine worth lending is slower than a token a second
 _SLOWEST_DOWNLOAD_MB_PER_SECOND = 1.0
+_LONGEST_PAUSE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,21 @@ def load_limit_seconds(request: EngineRequest) -> float:
     return 600.0 + megabytes / _SLOWEST_DOWNLOAD_MB_PER_SECOND
 
 
+class Gaps:
+    """The longest time that passed between two outcomes. A gap counts when it is over: one that still lasts must not
+    excuse itself."""
+
+    def __init__(self) -> None:
+        self.longest_seconds = 0.0
+        self._current_seconds = 0.0
+
+    def look(self, stalled_seconds: float) -> None:
+        """Note how long the engine has been silent by now."""
+        if stalled_seconds < self._current_seconds:
+            self.longest_seconds = max(self.longest_seconds, self._current_seconds)
+        self._current_seconds = stalled_seconds
+
+
 def halves(items: Sequence[Item]) -> list[list[Item]]:
     """Two halves, or the one item."""
     middle = len(items) // 2
@@ -78,4 +94,12 @@ def halves(items: Sequence[Item]) -> list[list[Item]]:
 
 def exclusion_seconds(failures: int) -> float:
     """How long an executor leaves a task alone after its `failures`-th failure there (1, 2, …)."""
-    return min(5.0 * 4 ** (failures - 1), 1800.0)
+    return min(5.0 * 4.0 ** min(failures - 1, 10), 1800.0)
+
+
+def pause_seconds(failed: int, chance: float) -> float:
+    """How long to wait after the `failed`-th failure in a row (1, 2, …); chance in [0, 1) spreads the executors.
+
+    Without the spread, all executors of an office would come back in the same moment after an outage.
+    """
+    return min(0.25 * 2.0 ** min(failed, 10), _LONGEST_PAUSE_SECONDS) * (0.5 + chance / 2)

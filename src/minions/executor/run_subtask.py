@@ -4,46 +4,42 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import itertools
-import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
 import httpx
 
 from minions.domain.errors import MinionsError
-from minions.domain.inputs import InputFormat, SubtaskRange
 from minions.domain.rows import Outcome, Row
 from minions.executor.delivery import Delivery
 from minions.executor.engines.base import EngineFacts
+from minions.executor.reading import row_bytes, row_chunks
 from minions.executor.rows import text_of, wanted_columns
 from minions.executor.server_link import ServerLink
 from minions.executor.workbench import Workbench
 from minions.formats.part import PartWriter
-from minions.formats.read import read_rows
-from minions.objects.http_source import HttpSource
 from minions.wire.executor import Assignment, CommitRequest, LinksRequest, RegisterAnswer
 
-log = logging.getLogger(__name__)
-
 _MOST_ROWS_A_PART = 50_000
-_CHUNK_BYTES = 8 << 20
+_MOST_BYTES_A_PART = 64 << 20
+_HELD_PARTS = 2  # so many parts' worth of rows are held while a part cannot be delivered; then reading waits
 _HURRIED_SECONDS = 1.0
 
 
 @dataclass(slots=True, eq=False)
 class _Slot:
-    """A row in input order, and its outcome once it is known."""
+    """A row in input order, and its outcome once it is known. size: about how much memory it takes."""
 
     row: Row
+    size: int
     outcome: Outcome | None = None
 
 
 class SubtaskRun:
-    """One subtask under way. `run` ends when it is done; `evict` ends it early and keeps what is finished.
+    """One subtask under way. `run` ends when it is done; after it was cancelled, `keep_finished` saves what is done.
 
     fed: set once all rows were handed to the engine, so that the next subtask may begin.
     """
@@ -66,114 +62,156 @@ class SubtaskRun:
         self._bench = bench
         self._part_seconds = part_seconds
         self._monotonic = monotonic
-        ask = LinksRequest(executor=session.executor, session=session.session, acquirement=assignment.acquirement)
-        self._delivery = Delivery(link, client, ask, assignment.output_link)
+        self._ask = LinksRequest(executor=session.executor, session=session.session, acquirement=assignment.acquirement)
+        self._delivery = Delivery(link, client, self._ask, assignment.output_link)
         self._slots: deque[_Slot] = deque()
+        self._unanswered = 0
+        self._held_bytes = 0
+        self._read_all = False
         self._cursor = assignment.input.cursor
-        self._answered = asyncio.Event()
+        self._stirred = asyncio.Event()
+        self._room = asyncio.Event()
         self._broken: MinionsError | None = None
-        self._part_begun = monotonic()
+        self._part_begun = self._part_due = monotonic()
         self._facts: EngineFacts | None = None
         self._delivering: asyncio.Task[None] | None = None
-        self.rows_done = 0
 
     async def run(self, facts: EngineFacts) -> None:
         """Do the subtask with a loaded engine. Raises AcquirementLost, EngineFailed, InputUnreadable, …"""
         self._facts = facts
         self._part_begun = self._monotonic()
+        self._part_due = self._part_begun + self._part_seconds
         reading = asyncio.create_task(self._feed(facts))
+        reading.add_done_callback(lambda _: self._stirred.set())
         try:
             while True:
+                self._stirred.clear()
                 if self._broken is not None:
                     raise self._broken
                 if reading.done():
                     reading.result()
-                    if all(slot.outcome is not None for slot in self._slots):
+                    if not self._unanswered:
                         break
-                elif self._is_time():
+                if self._is_time():
                     await self._commit_finished()
-                self._answered.clear()
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._answered.wait(), 1)
+                    await asyncio.wait_for(self._stirred.wait(), min(1.0, self._part_seconds))
+            while self._is_full() and len(self._slots) > 1:
+                await self._commit_finished()
             await self._commit(list(self._slots), final=True)
         finally:
             self.fed.set()
+            self._bench.withdraw(self._break)
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
 
     async def keep_finished(self) -> None:
-        """Commit what is finished, in a hurry, because the machine is wanted back. `run` was cancelled before.
+        """Commit what is finished, in a hurry, because the machine is wanted back. `run` has ended before.
 
-        A part that is on its way already is waited for, and is the last: its object must not be written again with
-        other rows, since it may be committed while its answer is lost.
+        A part that is on its way already is waited for. When its fate is not known it is the last: its object must not
+        be written again with other rows, since it may be committed while its answer is lost.
         """
         with suppress(TimeoutError, MinionsError):
             async with asyncio.timeout(_HURRIED_SECONDS):
                 if self._delivering is not None:
                     await self._delivering
-                elif self._facts is not None:
+                    self._delivering = None
+                if self._facts is None:
+                    return
+                if self._read_all and self._slots and not self._unanswered:
+                    await self._commit(list(self._slots), final=True)
+                else:
                     await self._commit_finished()
+        self.drop()
+
+    def drop(self) -> None:
+        """Deliver nothing any more."""
         if self._delivering is not None:
             self._delivering.cancel()
 
     @property
     def rows_waiting(self) -> int:
         """Rows that are done and not committed."""
-        return sum(slot.outcome is not None for slot in self._slots)
+        return len(self._slots) - self._unanswered
+
+    @property
+    def is_committing(self) -> bool:
+        """Whether the server was told of a part and has not answered: it may have ended the subtask already."""
+        return self._delivery.committing
 
     async def _feed(self, facts: EngineFacts) -> None:
         """Read rows and hand them to the engine, as it has room for them."""
         piece = self.assignment.input
-        with HttpSource(self._link.absolute(piece.link), piece.size_bytes, piece.name, etag=piece.etag) as source:
-            form = InputFormat(piece.format, piece.compression, piece.delimiter, tuple(piece.columns))
-            wanted = wanted_columns(self.assignment.parameters)
-            rows = read_rows(source, form, SubtaskRange(piece.start, piece.end), piece.cursor, wanted)
-            while chunk := await asyncio.to_thread(_next_chunk, rows, facts.chunk_rows):
+        columns = wanted_columns(self.assignment.parameters)
+        chunks = row_chunks(piece, self._link.absolute(piece.link), columns, facts.chunk_rows, self._fresh_url)
+        async with aclosing(chunks):
+            async for chunk in chunks:
                 await self._submit(chunk)
+        self._read_all = True
         self.fed.set()
-        self._answered.set()
+
+    async def _fresh_url(self) -> str:
+        return self._link.absolute((await self._link.links(self._ask)).input_link)
 
     async def _submit(self, chunk: list[Row]) -> None:
-        slots = [_Slot(row) for row in chunk]
-        self._slots.extend(slots)
+        while (
+            len(self._slots) >= _HELD_PARTS * _MOST_ROWS_A_PART or self._held_bytes >= _HELD_PARTS * _MOST_BYTES_A_PART
+        ):
+            self._room.clear()
+            await self._room.wait()
         asked: list[_Slot] = []
         texts: list[str] = []
-        for slot in slots:
-            text = text_of(slot.row, self.assignment.parameters)
+        for row in chunk:
+            slot = _Slot(row, row_bytes(row))
+            text = text_of(row, self.assignment.parameters)
             if isinstance(text, Outcome):
                 slot.outcome = text
             else:
                 asked.append(slot)
                 texts.append(text)
+            self._slots.append(slot)
+            self._held_bytes += slot.size
+        self._unanswered += len(asked)
 
         def answer(index: int, outcome: Outcome) -> None:
-            asked[index].outcome = outcome
-            self.rows_done += 1
-            self._answered.set()
+            slot = asked[index]
+            slot.outcome = outcome
+            made = len(outcome.vector or b"") + len(outcome.text or "") + len(outcome.thinking or "")
+            slot.size += made
+            self._held_bytes += made
+            self._unanswered -= 1
+            self._stirred.set()
 
         if texts:
             await self._bench.submit(texts, answer, self._break)
-        self._answered.set()
+        self._stirred.set()
 
     def _break(self, error: MinionsError) -> None:
         self._broken = error
-        self._answered.set()
+        self._stirred.set()
 
     def _is_time(self) -> bool:
-        late = self._monotonic() - self._part_begun >= self._part_seconds
-        return (late or len(self._slots) >= _MOST_ROWS_A_PART) and bool(self._slots)
+        due = self._monotonic() >= self._part_due
+        return (due and self.rows_waiting > 0) or self._is_full()
+
+    def _is_full(self, parts: int = 1) -> bool:
+        return self.rows_waiting >= parts * _MOST_ROWS_A_PART or self._held_bytes >= parts * _MOST_BYTES_A_PART
 
     async def _commit_finished(self) -> None:
-        """Commit the rows that are finished without a gap, short of the end of the range."""
+        """Commit one part of rows that are finished without a gap, short of the end of the range."""
         end = self.assignment.input.end
         finished: list[_Slot] = []
+        size = 0
         for slot in self._slots:
             if slot.outcome is None or (end is not None and slot.row.next_position >= end):
                 break
             finished.append(slot)
+            size += slot.size
+            if len(finished) >= _MOST_ROWS_A_PART or size >= _MOST_BYTES_A_PART:
+                break
         if finished:
             await self._commit(finished, final=False)
-        self._part_begun = self._monotonic()
+        self._part_due = self._monotonic() + self._part_seconds
 
     async def _commit(self, slots: list[_Slot], *, final: bool) -> None:
         self._delivering = asyncio.create_task(self._deliver(slots, final=final))
@@ -222,7 +260,8 @@ class SubtaskRun:
         self._part_begun = now
         self._cursor = end
         for _ in slots:
-            self._slots.popleft()
+            self._held_bytes -= self._slots.popleft().size
+        self._room.set()
 
     def _write(self, slots: list[_Slot], facts: EngineFacts) -> tuple[bytes | None, PartWriter]:
         parameters = self.assignment.parameters
@@ -239,15 +278,3 @@ class SubtaskRun:
             assert slot.outcome is not None
             writer.add(slot.row, slot.outcome)
         return (writer.finish() if slots else None), writer
-
-
-def _next_chunk(rows: Iterator[Row], most_rows: int) -> list[Row]:
-    """The next rows, fewer when they are large."""
-    chunk: list[Row] = []
-    size = 0
-    for row in itertools.islice(rows, most_rows):
-        chunk.append(row)
-        size += row.next_position - row.position
-        if size >= _CHUNK_BYTES:
-            break
-    return chunk

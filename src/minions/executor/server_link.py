@@ -10,9 +10,10 @@ from typing import Any, TypeVar, cast
 from urllib.parse import urljoin
 
 import httpx
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
-from minions.domain.errors import AccessDenied, MinionsError, Unavailable
+from minions.domain.errors import MinionsError, Unavailable
+from minions.executor.plan import pause_seconds
 from minions.wire.executor import (
     AcquireAnswer,
     AcquireRequest,
@@ -32,16 +33,9 @@ from minions.wire.executor import (
 from minions.wire.problems import error_of
 
 Reply = TypeVar("Reply", bound=BaseModel)
-_LONGEST_PAUSE_SECONDS = 30.0
 _CALL_SECONDS = 30.0
-
-
-def pause_seconds(failed: int, chance: float) -> float:
-    """How long to wait after the `failed`-th failure in a row (1, 2, …); chance in [0, 1) spreads the executors.
-
-    Without the spread, all executors of an office would come back in the same moment after an outage.
-    """
-    return min(0.25 * 2**failed, _LONGEST_PAUSE_SECONDS) * (0.5 + chance / 2)
+_BEAT_SECONDS = 10.0
+_FAULTS_OF_THE_SERVER = 5  # an internal error may pass, but a call that always meets one must not be sent for ever
 
 
 class ServerLink:
@@ -93,23 +87,27 @@ class ServerLink:
         await self._call("release", request, None, seconds=2)
 
     async def heartbeat(self, request: HeartbeatRequest) -> BeatAnswer:
-        return await self._call("heartbeat", request, BeatAnswer)
+        return await self._call("heartbeat", request, BeatAnswer, seconds=_BEAT_SECONDS)
 
     async def progress(self, request: ProgressRequest) -> BeatAnswer:
-        return await self._call("progress", request, BeatAnswer)
+        return await self._call("progress", request, BeatAnswer, seconds=_BEAT_SECONDS)
 
     async def goodbye(self, request: GoodbyeRequest) -> None:
         await self._call("goodbye", request, None, seconds=0.8)
 
     async def _patiently(self, verb: str, request: BaseModel, kind: type[Reply] | None) -> Reply:
-        failed = 0
+        failed = faults = 0
         while True:
             try:
                 return await self._call(verb, request, kind)
+            except ServerFault:
+                faults += 1
+                if faults >= _FAULTS_OF_THE_SERVER:
+                    raise
             except Unavailable as error:
-                failed += 1
                 self._tell(error)
-                await asyncio.sleep(pause_seconds(failed, random.random()))
+            failed += 1
+            await asyncio.sleep(pause_seconds(failed, random.random()))
 
     async def _call(
         self, verb: str, request: BaseModel, kind: type[Reply] | None, seconds: float = _CALL_SECONDS
@@ -121,14 +119,17 @@ class ServerLink:
                 headers={"Content-Type": "application/json"},
                 timeout=httpx.Timeout(seconds, connect=min(10, seconds)),
             )
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise Unavailable(f"the server does not answer at {self._server} ({type(error).__name__})") from error
-        if answer.status_code == 401:
-            raise AccessDenied
-        if answer.is_error:
+        if not answer.is_success:
             raise _error(answer)
         self._tell(None)
-        return kind.model_validate_json(answer.content) if kind is not None else None  # pyright: ignore[reportReturnType] -- None is asked for by passing None
+        try:
+            return kind.model_validate_json(answer.content) if kind is not None else None  # pyright: ignore[reportReturnType] -- None is asked for by passing None
+        except ValidationError:
+            raise Unavailable(
+                f"what answers at {self._server} is no Minion Server, or one of another version"
+            ) from None
 
     def _tell(self, error: MinionsError | None) -> None:
         if (error is not None) != self._away:
@@ -136,9 +137,20 @@ class ServerLink:
             self._on_away(error)
 
 
+class ServerFault(Unavailable):
+    """The server had an internal error."""
+
+
 def _error(answer: httpx.Response) -> MinionsError:
+    """What a refusal means. One without a problem document is not the server's: a proxy answers while it is away."""
+    if answer.status_code == 500:
+        return ServerFault(
+            f"the server had an internal error (request {answer.headers.get('x-request-id', 'unknown')})"
+        )
     try:
         document: Any = answer.json()
     except ValueError:
         document = None
-    return error_of(answer.status_code, cast("dict[str, Any]", document) if isinstance(document, dict) else {})
+    if not isinstance(document, dict) or "code" not in document:
+        return Unavailable(f"something answers {answer.status_code} in place of the server")
+    return error_of(answer.status_code, cast("dict[str, Any]", document))

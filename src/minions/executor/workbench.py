@@ -12,15 +12,16 @@ from pathlib import Path
 
 from minions.domain.errors import EngineFailed, MinionsError
 from minions.domain.rows import Outcome, RowCode
-from minions.executor.engine_process import EngineCrashed, EngineProcess
+from minions.domain.specification import CompleteParameters, EmbedParameters
+from minions.executor.engine_process import HOST, EngineCrashed, EngineProcess
 from minions.executor.engines.base import EngineFacts, EngineRequest
-from minions.executor.plan import halves, load_limit_seconds, stall_limit_seconds
+from minions.executor.plan import Gaps, halves, load_limit_seconds, stall_limit_seconds
 
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 1.0
-_CONVICTED_IN_A_ROW = 3  # so many rows cannot all be poison: it is the engine, or this machine
-_FAILED_LOADS = 3
+_IDLE_CRASHES = 3  # ends of an engine that had nothing to work on, before it is given up
+_HARMLESS = "Hello"
 
 
 @dataclass(slots=True, eq=False)
@@ -32,14 +33,24 @@ class _Job:
 
 @dataclass(slots=True)
 class _Work:
-    """What is to be sent, what was sent, and what is suspected of having killed the engine."""
+    """What is to be sent, what was sent, and what is suspected of having killed the engine.
+
+    tested: the suspects that are alone with the engine. accused: a row that killed it alone; it is convicted once the
+    engine has shown, with a harmless row, that it is not the engine that cannot do anything.
+    """
 
     fresh: deque[list[_Job]] = field(default_factory=deque[list[_Job]])
     suspects: deque[list[_Job]] = field(default_factory=deque[list[_Job]])
     sent: dict[int, _Job] = field(default_factory=dict[int, _Job])
     tested: list[_Job] = field(default_factory=list[_Job])
-    convicted_in_a_row: int = 0
+    accused: tuple[_Job, RowCode] | None = None
+    idle_crashes: int = 0
     next_key: int = 0
+
+    def all_jobs(self) -> list[_Job]:
+        """Every job without an answer."""
+        accused = [self.accused[0]] if self.accused else []
+        return [*self.sent.values(), *accused, *(job for group in (*self.suspects, *self.fresh) for job in group)]
 
 
 class Workbench:
@@ -49,10 +60,24 @@ class Workbench:
     halves, until the row that kills it stands alone and becomes a failed row. Nobody else's rows are lost or doubled.
     """
 
-    def __init__(self, *, logs: Path, memory_limit_bytes: int | None, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        *,
+        logs: Path,
+        memory_limit_bytes: int | None,
+        tell: Callable[[str], None],
+        host: Sequence[str] = HOST,
+        stall_limit: Callable[[EngineFacts, EmbedParameters | CompleteParameters, float], float] = stall_limit_seconds,
+    ) -> None:
+        """logs: the directory of the engine's log. tell(what) hears what the engine does: downloading, loading.
+
+        host: the module that an engine's process runs.
+        """
         self._logs = logs
         self._memory_limit_bytes = memory_limit_bytes
         self._tell = tell
+        self._host = host
+        self._stall_limit = stall_limit
         self._request: EngineRequest | None = None
         self._serving: asyncio.Task[None] | None = None
         self._engine: EngineProcess | None = None
@@ -110,6 +135,13 @@ class Workbench:
         self._work.fresh.append(jobs)
         self._stirred.set()
 
+    def withdraw(self, fail: Callable[[MinionsError], None]) -> None:
+        """Forget the texts that were submitted with this `fail` and that the engine has not been given yet."""
+        work = self._work
+        work.fresh = _without(work.fresh, fail)
+        work.suspects = _without(work.suspects, fail)
+        self._under_way_changed.set()
+
     async def unload(self) -> None:
         """Give the memory back, when nobody uses the engine."""
         async with self._changed:
@@ -126,8 +158,7 @@ class Workbench:
         return self._request.model if self._request and self._engine is not None else None
 
     def _rows_waiting(self) -> int:
-        work = self._work
-        return len(work.sent) + sum(map(len, work.fresh)) + sum(map(len, work.suspects))
+        return len(self._work.all_jobs())
 
     def _start(self, request: EngineRequest) -> None:
         self._request = request
@@ -143,7 +174,6 @@ class Workbench:
 
     async def _serve(self, request: EngineRequest) -> None:
         """Keep an engine running until cancelled, or until it has to be given up."""
-        failed_loads = 0
         error: MinionsError | None = None
         try:
             while error is None:
@@ -151,14 +181,11 @@ class Workbench:
                     await self._serve_once(request)
                 except EngineCrashed as crash:
                     log.warning("%s", crash.message)
-                    assert self._facts is not None
-                    if not self._facts.done():
-                        failed_loads += 1
-                        error = crash if failed_loads >= _FAILED_LOADS else None
-                    else:
-                        error = self._suspect(crash)
+                    error = self._suspect(crash)
         except MinionsError as given_up:
             error = given_up
+        except OSError as failed:
+            error = EngineFailed(f"the engine's process cannot be started: {(failed.strerror or 'unknown').lower()}")
         finally:
             self._engine = None
             self._give_up(error or EngineFailed("the engine was stopped"))
@@ -169,6 +196,7 @@ class Workbench:
             log_path=self._logs / "engine.log",
             memory_limit_bytes=self._memory_limit_bytes,
             on_progress=self._on_progress,
+            host=self._host,
         )
         try:
             async with asyncio.timeout(load_limit_seconds(request)):
@@ -193,6 +221,7 @@ class Workbench:
         helpers = [asyncio.create_task(self._send(engine)), asyncio.create_task(self._watch(engine, request))]
         try:
             async for batch in engine.outcomes():
+                self._work.idle_crashes = 0
                 for key, outcome in batch:
                     if job := self._work.sent.pop(key, None):
                         job.answer(outcome)
@@ -208,16 +237,16 @@ class Workbench:
         work = self._work
         while True:
             self._stirred.clear()
-            if work.tested:
-                if not work.sent:  # this group came through
-                    work.tested = []
-                    work.convicted_in_a_row = 0
-                    continue
-            elif work.suspects:
-                if not work.sent:
+            if work.tested and not work.sent:
+                work.tested = []  # this group came through
+            alone = work.tested or work.accused or work.suspects
+            if alone and not work.sent:
+                if work.accused:
+                    work.tested = [_Job(_HARMLESS, lambda _: self._convict(), lambda _: None)]
+                else:
                     work.tested = work.suspects.popleft()
-                    await self._send_jobs(engine, work.tested)
-            elif work.fresh:
+                await self._send_jobs(engine, work.tested)
+            elif not alone and work.fresh:
                 await self._send_jobs(engine, work.fresh.popleft())
                 continue
             await self._stirred.wait()
@@ -230,43 +259,49 @@ class Workbench:
 
     async def _watch(self, engine: EngineProcess, request: EngineRequest) -> None:
         """Kill an engine that has rows and makes nothing of them; the rows are then suspects as after any crash."""
-        longest_gap = 0.0
+        gaps = Gaps()
+        clock = asyncio.get_running_loop().time
         while True:
+            asleep_at = clock()
             await asyncio.sleep(_LOOK_SECONDS)
+            if clock() - asleep_at > 3 * _LOOK_SECONDS:
+                continue  # this process itself stood still: what the engine did meanwhile is not read yet
             stalled = engine.stalled_seconds
-            if stalled > stall_limit_seconds(engine.facts, request.parameters, longest_gap):
+            gaps.look(stalled)
+            if stalled > self._stall_limit(engine.facts, request.parameters, gaps.longest_seconds):
                 await engine.kill_stalled(f"no row was done for {stalled:.0f} s")
                 return
-            longest_gap = max(longest_gap, stalled)
 
     def _suspect(self, crash: EngineCrashed) -> MinionsError | None:
         """Sort what was under way into suspects. Returns the error to give up with, if it is the engine's own fault."""
         work = self._work
         unanswered = list(work.sent.values())
-        work.sent.clear()
-        alone = len(work.tested) == 1
-        work.tested = []
+        tested, work.tested = work.tested, []
+        if work.accused is not None:
+            return EngineFailed(f"the engine ends whatever it is given: {crash.message}")
         if not unanswered:
-            return None
-        if alone:
-            work.convicted_in_a_row += 1
-            if work.convicted_in_a_row >= _CONVICTED_IN_A_ROW:
-                return EngineFailed(f"{_CONVICTED_IN_A_ROW} single rows in a row ended the engine: {crash.message}")
-            code = RowCode.ENGINE_STALLED if crash.stalled else RowCode.ENGINE_CRASHED
-            unanswered[0].answer(Outcome(code, "this row alone ends the engine's process"))
-            self._under_way_changed.set()
-            return None
-        work.suspects.extendleft(reversed(halves(unanswered)))
+            work.idle_crashes += 1
+            return crash if work.idle_crashes >= _IDLE_CRASHES else None
+        work.sent.clear()
+        if len(tested) == 1:
+            work.accused = (unanswered[0], RowCode.ENGINE_STALLED if crash.stalled else RowCode.ENGINE_CRASHED)
+        else:
+            work.suspects.extendleft(reversed(halves(unanswered)))
         return None
+
+    def _convict(self) -> None:
+        """The engine did a harmless row: it is the accused one that ends it."""
+        work = self._work
+        assert work.accused is not None
+        (job, code), work.accused = work.accused, None
+        job.answer(Outcome(code, "this row alone ends the engine's process"))
 
     def _give_up(self, error: MinionsError) -> None:
         assert self._facts is not None
         if not self._facts.done():
             self._facts.set_exception(error)
             self._facts.exception()  # who waits for it gets it; that nobody waits is no error
-        work = self._work
-        jobs = [*work.sent.values(), *(job for group in (*work.suspects, *work.fresh) for job in group)]
-        self._work = _Work()
+        jobs, self._work = self._work.all_jobs(), _Work()
         for fail in {id(job.fail): job.fail for job in jobs}.values():
             fail(error)
         self._under_way_changed.set()
@@ -275,3 +310,8 @@ class Workbench:
 def _same(loaded: EngineRequest | None, wanted: EngineRequest) -> bool:
     """Whether the loaded engine serves: the links to a model's files change, the model does not."""
     return loaded is not None and replace(loaded, files=()) == replace(wanted, files=())
+
+
+def _without(groups: deque[list[_Job]], fail: Callable[[MinionsError], None]) -> deque[list[_Job]]:
+    left = ([job for job in group if job.fail != fail] for group in groups)
+    return deque(group for group in left if group)

@@ -48,12 +48,20 @@ class Plan:
 class Child:
     """One child process, always the same one after each death."""
 
-    def __init__(self, plan: Plan, *, started: Callable[[], None], died: Callable[[str, str], None]) -> None:
-        """started: called after each start. died: called with its name and a sentence's end before it starts again."""
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        started: Callable[[], None],
+        died: Callable[[str], None],
+        first_delay_seconds: float = _FIRST_DELAY_SECONDS,
+    ) -> None:
+        """started: called after each start. died: told how, before it starts again. The delay doubles each time."""
         self.plan = plan
         self.started_at = 0.0
         self._started = started
         self._died = died
+        self._first_delay_seconds = first_delay_seconds
         self._process: asyncio.subprocess.Process | None = None
         self._ours_to_kill = False
         self._stopping = False
@@ -64,7 +72,7 @@ class Child:
         return self._process.pid if self._process is not None and self._process.returncode is None else None
 
     async def run(self) -> None:
-        """Keep it running until `stop`. Raises CannotStart, with its last words, when it ends at once again and again."""
+        """Keep it running until `stop`. Raises CannotStart when it ends at once again and again."""
         quick = 0
         while not self._stopping:
             said_before = self.plan.log.stat().st_size if self.plan.log.exists() else 0
@@ -80,14 +88,14 @@ class Child:
                     f"the {self.plan.name} cannot start ({_how(code)}):\n{_tail(self.plan.log, said_before)}",
                     hint=f"Its whole log is {self.plan.log}.",
                 )
-            delay_seconds = min(_FIRST_DELAY_SECONDS * 2**quick, _LONGEST_DELAY_SECONDS)
-            self._died(self.plan.name, f"{_how(code)}; it starts again")
-            await asyncio.sleep(delay_seconds)
+            self._died(f"{_how(code)}; it starts again")
+            await asyncio.sleep(min(self._first_delay_seconds * 2 ** max(quick - 1, 0), _LONGEST_DELAY_SECONDS))
 
-    def kill(self) -> None:
-        """kill -9; it will be started again."""
+    def kill(self, *, again: bool = True) -> None:
+        """kill -9; it will be started again unless told otherwise."""
         if self.pid is not None:
             self._ours_to_kill = True
+            self._stopping = not again
             self._signal(signal.SIGKILL)
 
     async def stop(self, wait_seconds: float, hurry: asyncio.Event) -> None:

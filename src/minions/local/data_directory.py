@@ -111,7 +111,7 @@ class DataDirectory:
         for pid in pids:
             with contextlib.suppress(psutil.Error):
                 noted.append({"pid": pid, "started": psutil.Process(pid).create_time()})
-        _write_secret(self.path / "processes.json", {"processes": noted})
+        _write_secret(self.path / "processes.json", {"processes": noted}, durable=False)  # no machine's end to survive
 
     def end_leftovers(self) -> int:
         """End what a killed run left; returns how many. A pid alone proves nothing: its start and command must fit."""
@@ -158,12 +158,13 @@ def _read_object(path: Path) -> dict[str, Any]:
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
-def _write_secret(path: Path, content: dict[str, Any]) -> None:
+def _write_secret(path: Path, content: dict[str, Any], *, durable: bool = True) -> None:
     """Readable by this user only, and whole or not at all."""
     fresh = path.with_name(f".{path.name}.new")
     fresh.unlink(missing_ok=True)
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         json.dump(content, file)
         file.flush()
-        os.fsync(file.fileno())
+        if durable:
+            os.fsync(file.fileno())
     fresh.replace(path)

@@ -109,6 +109,8 @@ class EmbeddedPostgres:
             self._directory.chmod(0o700)
             self._check_version()
             end_leftovers(self.data)
+            # Nobody listens there now; PostgreSQL would take whatever has the killed one's pid for its owner.
+            (self._directory / f".s.PGSQL.{_SOCKET_PORT}.lock").unlink(missing_ok=True)
             if not self.data.exists():
                 self._create(account)
             self._write_access_rules(account)
@@ -229,6 +231,7 @@ class EmbeddedPostgres:
         argv = [str(binaries() / "postgres"), "-D", str(self.data)]
         argv += [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         with self.log.open("ab" if _size(self.log) < _LOG_BYTES else "wb") as log:
+            beginning = log.tell()  # before the start: the position is shared with the process
             self._process = subprocess.Popen(
                 self._as(account, argv),
                 env=_environment(),
@@ -238,7 +241,6 @@ class EmbeddedPostgres:
                 stderr=log,
                 start_new_session=True,
             )
-            beginning = log.tell()
         self._wait_until_ready(beginning)
         self._url = url
 

@@ -24,9 +24,9 @@ _FRAMES = 4
 
 def set_up_logs(*, json_lines: bool = False, stream: TextIO | None = None, level: int = logging.INFO) -> None:
     """Send all logs of this process to `stream` (stderr), as text for people or as one JSON object a line."""
-    stream = stream or sys.stderr
-    handler = logging.StreamHandler(stream)
-    handler.setFormatter(JsonLines() if json_lines else PlainLines(short=stream.isatty()))
+    output: TextIO = stream or sys.stderr
+    handler = logging.StreamHandler(output)
+    handler.setFormatter(JsonLines() if json_lines else PlainLines(short=output.isatty()))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)

@@ -7,11 +7,13 @@ import secrets
 import time
 from collections.abc import Callable
 
-from minions.domain.errors import AccessDenied, NotFound
+from minions.domain.errors import AccessDenied, FieldError, NotFound, ValidationFailed
+from minions.domain.names import NAME, NAME_RULE
 from minions.domain.task import Task
 from minions.store import access as table
 from minions.store.access import Token
 from minions.store.database import Database
+from minions.wire.tasks import TokenRequest
 
 _REMEMBERED_SECONDS = 10.0
 _PREFIX = "mns_"
@@ -70,6 +72,27 @@ def require(token: Token, *scopes: str) -> Token:
             hint="`minions tokens create --scope …` makes another.",
         )
     return token
+
+
+def require_all_teams(token: Token) -> None:
+    """Tokens are for those who reach every team: else an administrator of one team could make a key to the others."""
+    if token.teams is not None:
+        raise AccessDenied(f"the token {token.name!r} is limited to teams, and manages no tokens", hint="")
+
+
+def check_teams(request: TokenRequest) -> None:
+    """Raises ValidationFailed for teams that are no names, and for an executor's token with teams."""
+    errors = [
+        FieldError(f"teams[{index}]", "bad_name", f"{team!r} is not a name: {NAME_RULE}")
+        for index, team in enumerate(request.teams or ())
+        if not NAME.fullmatch(team)
+    ]
+    if request.scope == "executor" and request.teams is not None:
+        errors.append(
+            FieldError("teams", "not_for_executors", "an executor works for every team; leave the teams away")
+        )
+    if errors:
+        raise ValidationFailed(errors)
 
 
 def reachable(token: Token, task: Task) -> Task:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import time
 from collections.abc import Awaitable, Callable
@@ -12,16 +13,20 @@ from dataclasses import dataclass
 from minions.domain.errors import MinionsError, Unavailable
 from minions.domain.matching import Capabilities, Lane, explain, objections
 from minions.domain.names import Preference
-from minions.domain.subtask import Acquired
+from minions.domain.subtask import Acquired, GiveBack
 from minions.runtime.gather import Gatherer
 from minions.server.doorbell import Doorbell
 from minions.store import acquirements, tasks
 from minions.store.database import GONE, Connection, Database
 from minions.store.executors import Session
 
+log = logging.getLogger(__name__)
+
 _LANES_REMEMBERED_SECONDS = 2.0
 _SLOW_POLL_SECONDS = 5.0
 _WAKE_SPREAD_SECONDS = 0.01
+_LOOKS = 4  # at most so often in a row, when racers are faster each time
+_RETURN_SECONDS = 5.0  # what nobody heard of waits so long: the same asker may be back at once, and gone again
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,7 @@ class AcquireDesk:
         database: Database,
         doorbell: Doorbell,
         *,
-        workers: int = 2,
+        workers: int = 1,  # two would lock each other out of short queues, and gain nothing
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._database = database
@@ -76,12 +81,15 @@ class AcquireDesk:
         self._connections = HotConnections(database)
         self._lanes: dict[str, int] = {}
         self._lanes_until = 0.0
+        self._rings = 0
         self._reading_lanes = asyncio.Lock()
+        self._returning: set[asyncio.Task[None]] = set()
         self._gatherer: Gatherer[_Ask, Acquired | None] = Gatherer(
             self._acquire_together,
             workers=workers,
             group=lambda ask: (ask.lanes, ask.preferred, ask.exclude),
             key=lambda ask: object(),
+            unheard=self._return_unheard,
         )
         doorbell.on_ring(self._forget_lanes)
 
@@ -91,6 +99,8 @@ class AcquireDesk:
             await self._gatherer.run()
         finally:
             await self._connections.close()
+            if self._returning:
+                await asyncio.wait(self._returning, timeout=_RETURN_SECONDS)
 
     async def acquire(
         self,
@@ -105,11 +115,12 @@ class AcquireDesk:
         """
         deadline = self._monotonic() + wait_seconds
         while True:
+            ring = self._doorbell.next_ring()
             acquired = await self._try(session, exclude)
             left = deadline - self._monotonic()
-            if acquired is not None or left <= 0:
+            if acquired is not None or left <= 0 or self._doorbell.closed:
                 return acquired
-            if await self._doorbell.wait(min(left, _SLOW_POLL_SECONDS)):
+            if await self._doorbell.wait(ring, min(left, _SLOW_POLL_SECONDS)):
                 # Spread, so that a ring does not send every poll of every server into the same millisecond.
                 await asyncio.sleep(random.uniform(0, _WAKE_SPREAD_SECONDS))
             if await gone():
@@ -134,16 +145,36 @@ class AcquireDesk:
             found = await tasks.preferred_tasks(connection, wanted)
         return tuple(task_id for task_id, lane in found if lane in lanes and task_id not in exclude)
 
+    def _return_unheard(self, acquired: Acquired | None) -> None:
+        if acquired is not None:
+            returning = asyncio.create_task(self._return(acquired))
+            self._returning.add(returning)
+            returning.add_done_callback(self._returning.discard)
+
+    async def _return(self, acquired: Acquired) -> None:
+        """Give back what an asker that went away never heard of. If that fails, the executor's next call does it."""
+        given = GiveBack(
+            acquired.acquirement_id, acquired.executor_id, "released", "not_delivered", delay_seconds=_RETURN_SECONDS
+        )
+        try:
+            async with self._database.connection() as connection:
+                await acquirements.give_back(connection, [given])
+        except MinionsError as error:
+            log.warning("subtask %d of %s was not given back: %s", acquired.subtask_id, acquired.name, error)
+
     def _forget_lanes(self) -> None:
+        self._rings += 1
         self._lanes_until = 0.0
 
     async def _open_lanes(self) -> list[str]:
         if self._lanes_until <= self._monotonic():
             async with self._reading_lanes:
                 if self._lanes_until <= self._monotonic():
+                    rings = self._rings
                     async with self._database.connection() as connection:
                         self._lanes = await tasks.open_lanes(connection)
-                    self._lanes_until = self._monotonic() + _LANES_REMEMBERED_SECONDS
+                    if rings == self._rings:  # else what rang meanwhile may have opened another lane
+                        self._lanes_until = self._monotonic() + _LANES_REMEMBERED_SECONDS
         return list(self._lanes)
 
     async def _acquire_together(self, worker: int, asks: list[_Ask]) -> list[Acquired | Exception | None]:
@@ -169,6 +200,27 @@ class AcquireDesk:
             found = await acquirements.acquire_from_tasks(connection, executors, first.preferred)
             for acquired in found:
                 executors.remove(acquired.executor_id)
-        if executors:
-            found += await acquirements.acquire_from_lanes(connection, executors, first.lanes, first.exclude)
+        try:
+            await self._acquire_from_lanes(connection, executors, first, found)
+        except Exception:
+            if not found:
+                raise
+            log.warning("the lanes could not be looked at; %d preferred subtasks are handed out", len(found))
         return found
+
+    async def _acquire_from_lanes(
+        self, connection: Connection, executors: list[int], first: _Ask, found: list[Acquired]
+    ) -> None:
+        """Add to what was found. What a racer has locked is skipped, so an empty hand need not mean an empty queue."""
+        acquire = acquirements.acquire_from_lanes
+        for look in range(_LOOKS):
+            if not executors:
+                return
+            if look:
+                if not await acquirements.has_ready(connection, first.lanes, first.exclude):
+                    return
+                acquire = acquirements.acquire_after_racer
+            more = await acquire(connection, executors, first.lanes, first.exclude)
+            for acquired in more:
+                executors.remove(acquired.executor_id)
+            found += more

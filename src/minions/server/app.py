@@ -44,16 +44,20 @@ def build_app(deployment: Deployment) -> FastAPI:
 
 @asynccontextmanager
 async def background(deployment: Deployment, splitter: Splitter) -> AsyncGenerator[None]:
-    """Run the background loops until the block ends; one that fails ends the server, which is started again clean."""
+    """Run the background loops until the block ends."""
+    finisher = Finisher(deployment)
 
     async def loops() -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(deployment.doorbell.run(), name="doorbell")
-            group.create_task(deployment.acquiring.run(), name="acquiring")
-            group.create_task(deployment.committing.run(), name="committing")
-            group.create_task(splitter.run(), name="splitter")
-            group.create_task(Finisher(deployment).run(), name="finisher")
-            group.create_task(keep_up(deployment), name="upkeep")
+            for name, loop in (
+                ("doorbell", deployment.doorbell.run),
+                ("acquiring", deployment.acquiring.run),
+                ("committing", deployment.committing.run),
+                ("splitter", splitter.run),
+                ("finisher", finisher.run),
+                ("upkeep", lambda: keep_up(deployment)),
+            ):
+                group.create_task(deployment.supervisor.keep(name, loop), name=name)
 
     running = asyncio.create_task(loops())
     try:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from minions.domain.errors import MinionsError, Unavailable
+from minions.domain.errors import AcquirementLost, Conflict, Unavailable
 from minions.domain.subtask import PartCommit
 from minions.runtime.gather import Gatherer
 from minions.server.acquiring import HotConnections
-from minions.store import acquirements
+from minions.store import acquirements, tasks
 from minions.store.database import GONE, Database
 
 
@@ -14,6 +14,7 @@ class CommitDesk:
     """Accepts parts."""
 
     def __init__(self, database: Database, *, workers: int = 2) -> None:
+        self._database = database
         self._connections = HotConnections(database)
         self._gatherer: Gatherer[PartCommit, bool] = Gatherer(
             self._commit_together,
@@ -33,6 +34,25 @@ class CommitDesk:
         """Whether the part was accepted now; False when the executor does not own the subtask or it does not fit."""
         return await self._gatherer.ask(part)
 
+    async def commit_first(self, part: PartCommit, pin: dict[str, str]) -> tuple[bool, dict[str, str] | None]:
+        """Commit a part of a task that nobody has pinned yet: it fixes the pin, if it is accepted.
+
+        One transaction, so that an executor that lost its subtask fixes nothing. Returns (accepted, pin in force).
+        """
+        in_force: dict[str, str] | None = None
+        try:
+            async with self._database.transaction() as connection:
+                in_force = await tasks.pin_task(connection, part.task_id, pin)
+                if in_force != pin:
+                    raise Conflict
+                if not await acquirements.commit_parts(connection, [part]):
+                    raise AcquirementLost
+        except Conflict:
+            return False, in_force
+        except AcquirementLost:
+            return False, None
+        return True, pin
+
     async def _commit_together(self, worker: int, parts: list[PartCommit]) -> list[bool | Exception]:
         try:
             connection = await self._connections.get(worker)
@@ -40,7 +60,7 @@ class CommitDesk:
         except GONE as error:
             await self._connections.drop(worker)
             raise Unavailable(f"PostgreSQL does not answer: {type(error).__name__}") from error
-        except MinionsError:
+        except Unavailable:
             await self._connections.drop(worker)
             raise
         except Exception:

@@ -17,6 +17,7 @@ from minions.objects.open import open_objects
 from minions.objects.s3 import S3Settings
 from minions.server.access import Access, hash_of, new_secret
 from minions.server.acquiring import AcquireDesk
+from minions.server.background.supervise import Supervisor
 from minions.server.committing import CommitDesk
 from minions.server.doorbell import Doorbell
 from minions.server.inputs import Inputs
@@ -48,6 +49,7 @@ class Deployment:
     acquiring: AcquireDesk
     committing: CommitDesk
     link_secret: bytes
+    supervisor: Supervisor = field(default_factory=Supervisor)
     subtask_ended: asyncio.Event = field(default_factory=asyncio.Event)
     pins: dict[int, dict[str, str]] = field(default_factory=dict[int, dict[str, str]])
     _tasks: OrderedDict[int, Task] = field(default_factory=OrderedDict[int, Task])

@@ -7,11 +7,12 @@ import logging
 from collections.abc import Callable
 
 from minions.domain.errors import Unavailable
+from minions.runtime.loops import happens
+from minions.store.acquirements import CHANNEL, announce
 from minions.store.database import Database
 
 log = logging.getLogger(__name__)
 
-CHANNEL = "minions_queue"
 _TICK_SECONDS = 0.05
 
 
@@ -26,6 +27,7 @@ class Doorbell:
         self._rung = asyncio.Event()
         self._to_tell = asyncio.Event()
         self._hearers: list[Callable[[], None]] = []
+        self.closed = False
 
     def on_ring(self, hearer: Callable[[], None]) -> None:
         """Call this at every ring, before those who wait are woken."""
@@ -36,13 +38,18 @@ class Doorbell:
         self._wake()
         self._to_tell.set()
 
-    async def wait(self, seconds: float) -> bool:
-        """Wait for the next ring. False when the time is over first."""
-        try:
-            await asyncio.wait_for(self._rung.wait(), seconds)
-        except TimeoutError:
-            return False
-        return True
+    def close(self) -> None:
+        """The server ends: nobody shall wait any longer."""
+        self.closed = True
+        self._wake()
+
+    def next_ring(self) -> asyncio.Event:
+        """The next ring from now on. Taken before one looks for work: what rings meanwhile is not missed."""
+        return self._rung
+
+    async def wait(self, ring: asyncio.Event, seconds: float) -> bool:
+        """Wait for this ring. False when the time is over first."""
+        return await happens(ring, seconds)
 
     def _wake(self) -> None:
         for hearer in self._hearers:
@@ -60,6 +67,7 @@ class Doorbell:
                 await self._listen_and_tell()
             except Unavailable as error:
                 log.warning("doorbell: %s", error)
+                self._to_tell.set()  # what was rung meanwhile may not have been told
                 await asyncio.sleep(1)
 
     async def _listen_and_tell(self) -> None:
@@ -67,11 +75,9 @@ class Doorbell:
             await connection.add_listener(CHANNEL, self._heard)
             self._wake()  # what was notified while nobody listened
             while True:
-                try:
-                    await asyncio.wait_for(self._to_tell.wait(), 5)
-                except TimeoutError:
+                if not await happens(self._to_tell, 5):
                     await connection.execute("SELECT 1")  # a dead connection shows only when it is used
                     continue
                 self._to_tell.clear()
-                await connection.execute(f"NOTIFY {CHANNEL}")
+                await announce(connection)
                 await asyncio.sleep(_TICK_SECONDS)

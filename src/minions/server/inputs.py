@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from minions.domain.errors import AccessDenied, ObjectMissing
@@ -43,6 +43,18 @@ class Inputs:
         # Links to files of this machine have a place and a secret of their own, so that neither kind opens the other.
         self.files = FileObjects(Path("/"), link_secret=self.file_secret, base_url="/files") if accepts_files else None
 
+    def is_own(self, uri: str, objects: str) -> bool:
+        """Whether a URI leads into the deployment's own store, which is written down as `objects`."""
+        if "://" not in objects:
+            objects = ObjectUri("file", "", str(Path(objects).expanduser().absolute()).lstrip("/")).__str__()
+        own, place = ObjectUri.parse(objects), ObjectUri.parse(uri)
+        if (own.scheme, own.bucket) != (place.scheme, place.bucket):
+            return False
+        prefix = own.key.strip("/")
+        folder = folder_of(place.key) if is_pattern(place.key) else place.key
+        # A pattern above the store may cover it, so that either may lie in the other.
+        return f"{folder}/".startswith(f"{prefix}/" if prefix else "") or f"{prefix}/".startswith(f"{folder}/")
+
     @staticmethod
     def own(key: str) -> str:
         """The URI of an object in the deployment's own store."""
@@ -71,12 +83,16 @@ class Inputs:
             facts = await store.head(key)
             yield InputObject(uri, facts.size_bytes, facts.etag)
             return
-        base = uri[: len(uri) - len(key)]
+        place = ObjectUri.parse(uri)
+        folder = folder_of(key)
+        if place.scheme == "file" and not folder:
+            raise ValueError(f"{uri} covers the whole machine: name a folder in it")
         found = False
-        async for facts in store.list(folder_of(key)):
+        async for facts in store.list(folder):
             if matches(key, facts.key):
                 found = True
-                yield InputObject(base + facts.key, facts.size_bytes, facts.etag)
+                # Written anew, since a file's name may hold what means something else in a URI.
+                yield InputObject(str(replace(place, key=facts.key)), facts.size_bytes, facts.etag)
         if not found:
             raise ObjectMissing(f"nothing lies at {uri}")
 

@@ -9,12 +9,24 @@ import sys
 import uvicorn
 
 from minions.server.app import build_app
-from minions.server.deployment import ensure_tokens, open_deployment
+from minions.server.deployment import Deployment, ensure_tokens, open_deployment
 from minions.server.settings import ServerSettings
 
 log = logging.getLogger(__name__)
 
 _GRACE_SECONDS = 3
+
+
+class _Server(uvicorn.Server):
+    """A server whose long polls do not hold up its end."""
+
+    def __init__(self, config: uvicorn.Config, deployment: Deployment) -> None:
+        super().__init__(config)
+        self._deployment = deployment
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._deployment.doorbell.close()
+        await super().shutdown(sockets)
 
 
 async def serve(settings: ServerSettings, listening: socket.socket | None = None) -> None:
@@ -36,5 +48,5 @@ async def serve(settings: ServerSettings, listening: socket.socket | None = None
             timeout_keep_alive=75,
             server_header=False,
         )
-        server = uvicorn.Server(config)
+        server = _Server(config, deployment)
         await server.serve(sockets=[listening] if listening is not None else None)

@@ -14,6 +14,7 @@ from minions.store.executors import Session
 from minions.wire.executor import FromExecutor
 
 _REMEMBERED_SECONDS = 30.0
+_SETTLE_SECONDS = 10.0  # a lost subtask is told so late at most; every acquire would pay a query for nothing
 
 
 class Sessions:
@@ -24,6 +25,7 @@ class Sessions:
         self._monotonic = monotonic
         self._known: dict[int, tuple[Session, float]] = {}
         self._alive: set[int] = set()
+        self._settle_at: dict[int, float] = {}
 
     async def check(self, caller: FromExecutor, token: Token) -> Session:
         """The caller's session. Raises SessionReplaced when another run took its place, AccessDenied: another token."""
@@ -51,6 +53,15 @@ class Sessions:
     def forget(self, executor_id: int) -> None:
         """Its session, abilities or preferences changed."""
         self._known.pop(executor_id, None)
+        self._settle_at.pop(executor_id, None)
+
+    def must_settle(self, executor_id: int) -> bool:
+        """Whether it is time again to compare what the executor says it holds with what it owns."""
+        now = self._monotonic()
+        if self._settle_at.get(executor_id, 0.0) > now:
+            return False
+        self._settle_at[executor_id] = now + _SETTLE_SECONDS
+        return True
 
     async def write_signs_of_life(self) -> None:
         """Tell the database who was heard of since the last call."""

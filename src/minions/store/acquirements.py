@@ -10,7 +10,7 @@ from minions.domain.inputs import InputFormat, SubtaskRange
 from minions.domain.lifecycle import MAX_ATTEMPTS, MAX_LOSSES
 from minions.domain.names import TaskName
 from minions.domain.subtask import Acquired, GiveBack, GivenBack, PartCommit
-from minions.store.database import Connection, Record, all_of, one_of
+from minions.store.database import LOCKED, Connection, Record, all_of, one_of
 
 
 async def acquire_from_lanes(
@@ -19,6 +19,18 @@ async def acquire_from_lanes(
     """The oldest waiting subtasks of these lanes, at most one for each entry of `executors`."""
     rows = await all_of(connection, "acquire_from_lanes", list(executors), list(lanes), list(exclude))
     return [_acquired(row) for row in rows]
+
+
+async def acquire_after_racer(
+    connection: Connection, executors: Sequence[int], lanes: Sequence[str], exclude: Sequence[int]
+) -> list[Acquired]:
+    """The same, but what a racer has locked at the head is waited for, for a moment. Not in a transaction."""
+    try:
+        async with connection.transaction():
+            await one_of(connection, "lock_head", list(lanes), list(exclude))
+            return await acquire_from_lanes(connection, executors, lanes, exclude)
+    except LOCKED:
+        return []
 
 
 async def acquire_from_tasks(connection: Connection, executors: Sequence[int], tasks: Sequence[int]) -> list[Acquired]:
@@ -87,9 +99,24 @@ async def give_back(connection: Connection, subtasks: Sequence[GiveBack]) -> lis
     ]
 
 
+CHANNEL = "minions_queue"
+"""What is notified when something became available."""
+
+
+async def announce(connection: Connection) -> None:
+    """Wake the long polls of every server; in a transaction, when it commits."""
+    await connection.execute(f"NOTIFY {CHANNEL}")
+
+
+async def has_ready(connection: Connection, lanes: Sequence[str], exclude: Sequence[int]) -> bool:
+    """Whether something waits in these lanes, locked by somebody or not."""
+    row = await one_of(connection, "has_ready", list(lanes), list(exclude))
+    return bool(row and row["ready"])
+
+
 async def promote_due(connection: Connection) -> int:
-    """Make ranges available whose waiting time is over. Returns how many."""
-    return len(await all_of(connection, "promote_due"))
+    """Let ranges wait no longer whose time is over. Returns how many became available."""
+    return sum(row["ready"] for row in await all_of(connection, "promote_due"))
 
 
 @dataclass(frozen=True, slots=True)

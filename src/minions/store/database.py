@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 
 import asyncpg
 
-from minions.domain.errors import Unavailable
+from minions.domain.errors import AccessDenied, FieldError, NotFound, Unavailable, ValidationFailed
 from minions.store.queries import query
 
 log = logging.getLogger(__name__)
@@ -51,20 +51,28 @@ async def connect(url: str) -> Connection:
         return cast("Connection", await connection)
     except GONE as error:
         raise Unavailable(f"PostgreSQL does not answer: {type(error).__name__}") from error
+    except asyncpg.InvalidAuthorizationSpecificationError as error:
+        raise AccessDenied("PostgreSQL refuses this user or password", hint="Correct the database URL.") from error
+    except asyncpg.InvalidCatalogNameError as error:
+        raise NotFound("PostgreSQL has no database of this name", hint="Create it, or correct the URL.") from error
 
 
 GONE = (
     asyncpg.PostgresConnectionError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.TooManyConnectionsError,
+    asyncpg.OperatorInterventionError,  # it stops, starts or recovers
+    asyncpg.InsufficientResourcesError,  # too many connections, or its disk is full
+    asyncpg.TransactionRollbackError,  # a deadlock or a conflict: nothing was done
+    asyncpg.ReadOnlySQLTransactionError,  # a replica that is not promoted yet
     asyncpg.InterfaceError,
     ConnectionError,
     OSError,
     TimeoutError,
 )
 """What it looks like when the database is away: worth another try, with nothing known to be done."""
+
+
+LOCKED = asyncpg.LockNotAvailableError
+"""Another transaction kept a lock for longer than we wanted to wait."""
 
 
 class _PooledConnection(asyncpg.Connection):
@@ -115,7 +123,8 @@ class Database:
 
     async def close(self) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._pool.close(), 5)
+            async with asyncio.timeout(5):
+                await self._pool.close()
         self._pool.terminate()
 
     @asynccontextmanager
@@ -135,16 +144,9 @@ class Database:
 
     @asynccontextmanager
     async def dedicated(self) -> AsyncGenerator[Connection]:
-        """A connection of one's own, for listening, for advisory locks and for prepared hot statements."""
-        connection = await connect(self.url)
-        try:
-            await _prepare(connection)
+        """See `dedicated`."""
+        async with dedicated(self.url) as connection:
             yield connection
-        except GONE as error:
-            raise Unavailable(f"PostgreSQL does not answer: {type(error).__name__}") from error
-        finally:
-            with suppress(*GONE):
-                await connection.close(timeout=2)
 
     async def all(self, name: str, *values: Any) -> list[Record]:
         """The rows of a named query."""
@@ -157,14 +159,43 @@ class Database:
             return await one_of(connection, name, *values)
 
 
+@asynccontextmanager
+async def dedicated(url: str) -> AsyncGenerator[Connection]:
+    """A connection of one's own, for listening, for advisory locks and for prepared hot statements."""
+    connection = await connect(url)
+    try:
+        await _prepare(connection)
+        yield connection
+    except GONE as error:
+        raise Unavailable(f"PostgreSQL does not answer: {type(error).__name__}") from error
+    finally:
+        with suppress(*GONE):
+            await connection.close(timeout=2)
+
+
 async def all_of(connection: Connection, name: str, *values: Any) -> list[Record]:
-    """The rows of a named query on a given connection."""
-    return await connection.fetch(query(name), *values)
+    """The rows of a named query on a given connection. Raises ValidationFailed for a text that cannot be stored."""
+    try:
+        return await connection.fetch(query(name), *values)
+    except UNSTORABLE as error:
+        raise _unstorable() from error
 
 
 async def one_of(connection: Connection, name: str, *values: Any) -> Record | None:
-    """The first row of a named query on a given connection, or None."""
-    return await connection.fetchrow(query(name), *values)
+    """The first row of a named query on a given connection, or None. Raises as `all_of`."""
+    try:
+        return await connection.fetchrow(query(name), *values)
+    except UNSTORABLE as error:
+        raise _unstorable() from error
+
+
+UNSTORABLE = (asyncpg.CharacterNotInRepertoireError, asyncpg.UntranslatableCharacterError)
+"""How PostgreSQL refuses the one character that JSON has and its texts do not."""
+
+
+def _unstorable() -> ValidationFailed:
+    message = "a text holds the character NUL (\\u0000), which cannot be stored; remove it"
+    return ValidationFailed([FieldError("body", "null_character", message)])
 
 
 async def copy_rows(

@@ -100,9 +100,13 @@ async def read_session(connection: Connection, executor_id: int) -> Session | No
     )
 
 
+NO_SIGN_OF_LIFE = "no sign of life"
+"""Why an executor is offline that said no goodbye; one that is heard of again loses this reason."""
+
+
 async def note_signs_of_life(connection: Connection, executors: Sequence[int]) -> None:
     """They were heard of just now."""
-    await all_of(connection, "note_signs_of_life", list(executors))
+    await all_of(connection, "note_signs_of_life", list(executors), NO_SIGN_OF_LIFE)
 
 
 async def heartbeat(
@@ -126,14 +130,14 @@ async def say_goodbye(connection: Connection, executor_id: int, session: str, re
     return await one_of(connection, "say_goodbye", executor_id, UUID(session), reason) is not None
 
 
-async def mark_offline(connection: Connection, executors: Sequence[int], reason: str) -> None:
+async def mark_offline(connection: Connection, executors: Sequence[int]) -> None:
     """They fell silent."""
-    await all_of(connection, "mark_offline", list(executors), reason)
+    await all_of(connection, "mark_offline", list(executors), NO_SIGN_OF_LIFE)
 
 
-async def mark_silent(connection: Connection, seconds: float) -> None:
-    """Executors without work that were not heard of for so long."""
-    await all_of(connection, "mark_silent", seconds)
+async def mark_silent(connection: Connection, seconds: float) -> int:
+    """Executors without work that were not heard of for so long. Returns how many there were."""
+    return len(await all_of(connection, "mark_silent", seconds, NO_SIGN_OF_LIFE))
 
 
 async def list_executors(
@@ -175,9 +179,10 @@ async def offers(connection: Connection) -> list[Capabilities]:
     return [_capabilities(row) for row in await all_of(connection, "offers")]
 
 
-async def prune_heartbeats(connection: Connection, days: int) -> None:
-    """Forget samples older than this."""
-    await all_of(connection, "prune_heartbeats", days)
+async def prune_heartbeats(connection: Connection, days: float) -> bool:
+    """Forget some of the samples older than this. Whether there may be more."""
+    row = await one_of(connection, "prune_heartbeats", days)
+    return bool(row and row["pruned"])
 
 
 def _capabilities(row: Record) -> Capabilities:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from importlib.resources import files
 
-from minions.domain.errors import Conflict
-from minions.store.database import Connection, connect
+from minions.domain.errors import Conflict, Unavailable
+from minions.store.database import GONE, Connection, connect
 from minions.store.queries import query
 
 _LOCK = 0x6D696E696F6E73  # "minions": servers that start together migrate one after the other
@@ -19,6 +20,11 @@ def numbered() -> list[tuple[int, str, str]]:
     return sorted((int(entry.name.split("_")[0]), entry.name, entry.read_text(encoding="utf-8")) for entry in found)
 
 
+async def is_migrated(connection: Connection) -> bool:
+    """Whether a server has been here."""
+    return await connection.fetchval("SELECT to_regclass('minion_deployment') IS NOT NULL")
+
+
 async def migrate(url: str, label: str) -> list[str]:
     """Bring the database to this version. Returns the names of what was applied.
 
@@ -28,17 +34,26 @@ async def migrate(url: str, label: str) -> list[str]:
     connection = await connect(url)
     try:
         await connection.execute("SELECT pg_advisory_lock($1)", _LOCK)
+        await _check_label(connection, label)  # before anything is changed in what may be production
         applied = await _apply_missing(connection)
         await connection.execute(query("insert_deployment"), label, secrets.token_bytes(32))
-        found = await connection.fetchval("SELECT label FROM minion_deployment")
-        if found != label:
-            raise Conflict(
-                f"this database is labelled {found}, and this process is configured for {label}",
-                hint=f"Pass --label {found}, or another database URL.",
-            )
         return applied
+    except GONE as error:
+        raise Unavailable(f"PostgreSQL does not answer: {type(error).__name__}") from error
     finally:
-        await connection.close()
+        with suppress(*GONE):
+            await connection.close()
+
+
+async def _check_label(connection: Connection, label: str) -> None:
+    if not await is_migrated(connection):
+        return
+    found = await connection.fetchval("SELECT label FROM minion_deployment")
+    if found is not None and found != label:
+        raise Conflict(
+            f"this database is labelled {found}, and this process is configured for {label}",
+            hint=f"Pass --label {found}, or another database URL.",
+        )
 
 
 async def _apply_missing(connection: Connection) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -75,17 +75,25 @@ async def list_tasks(
         team,
         project,
         chosen,
-        list(reachable_teams) if reachable_teams else None,
+        None if reachable_teams is None else list(reachable_teams),
         before,
         limit,
     )
     return [_task(row) for row in rows]
 
 
-async def lock_task(connection: Connection, task_id: int) -> TaskState | None:
-    """Lock the task's row until the transaction ends; returns its state."""
+@dataclass(frozen=True, slots=True)
+class LockedTask:
+    """What can be relied on while the lock is held."""
+
+    state: TaskState
+    subtask_count: int
+
+
+async def lock_task(connection: Connection, task_id: int) -> LockedTask | None:
+    """Lock the task's row until the transaction ends."""
     row = await one_of(connection, "lock_task", task_id)
-    return TaskState(row["state"]) if row else None
+    return LockedTask(TaskState(row["state"]), row["subtask_count"]) if row else None
 
 
 async def change_state(connection: Connection, task_id: int, to: TaskState, reason: str = "") -> bool:
@@ -161,7 +169,8 @@ async def preferred_tasks(connection: Connection, preferences: Sequence[Preferen
 
 async def pin_task(connection: Connection, task_id: int, pin: dict[str, str]) -> dict[str, str] | None:
     """Fix what all executors of the task must agree on, if nobody has; returns what is in force."""
-    row = await one_of(connection, "pin_task", task_id, pin)
+    await one_of(connection, "pin_task", task_id, pin)
+    row = await one_of(connection, "read_pin", task_id)
     return row["pin"] if row else None
 
 
@@ -171,33 +180,61 @@ async def recent_speed(connection: Connection, kind: str, model: str) -> float |
     return row["bytes_per_second"] if row else None
 
 
-async def read_counts(connection: Connection, task: Task) -> Counts:
-    """Where the task's subtasks stand and what its parts add up to; an ended task has them stored."""
-    if task.totals is not None:
-        return Counts(**task.totals)
-    return await count(connection, task.task_id)
+async def read_counts(connection: Connection, tasks: Sequence[Task]) -> dict[int, Counts]:
+    """Where the tasks' subtasks stand and what their parts add up to; an ended task has that stored."""
+    found = await count_all(connection, [task.task_id for task in tasks if task.totals is None])
+    return found | {task.task_id: Counts(**task.totals) for task in tasks if task.totals is not None}
 
 
 async def count(connection: Connection, task_id: int) -> Counts:
-    """The same, from the queue, the acquirements and the ledger."""
-    subtasks = dict(await one_of(connection, "subtask_counts", task_id) or {})
-    rows = dict(await one_of(connection, "row_counts", task_id) or {})
-    failures: dict[str, int] = {}
-    if rows.get("failed_rows"):
-        failures = {row["code"]: row["rows"] for row in await all_of(connection, "failure_counts", task_id)}
-    return Counts(**subtasks, **rows, failures=failures)
+    """The same of one task, from the queue, the acquirements and the ledger."""
+    return (await count_all(connection, [task_id])).get(task_id, Counts())
 
 
-async def running_share(connection: Connection, task_id: int) -> tuple[float, int]:
-    """(subtasks' worth of rows committed by subtasks under way, executors at work)."""
-    row = await one_of(connection, "running_share", task_id)
-    return (row["share"], row["executors"]) if row else (0.0, 0)
+async def count_all(connection: Connection, tasks: Sequence[int]) -> dict[int, Counts]:
+    """The same of several tasks, with as many statements as for one."""
+    if not tasks:
+        return {}
+    numbers = list(tasks)
+    rows = {row["task_id"]: row for row in await all_of(connection, "row_counts", numbers)}
+    failures: dict[int, dict[str, int]] = {}
+    if any(row["failed_rows"] for row in rows.values()):
+        for row in await all_of(connection, "failure_counts", numbers):
+            failures.setdefault(row["task_id"], {})[row["code"]] = row["rows"]
+    return {
+        row["task_id"]: Counts(
+            **{name: value for name, value in row.items() if name != "task_id"},
+            **{name: value for name, value in rows.get(row["task_id"], {}).items() if name != "task_id"},
+            failures=failures.get(row["task_id"], {}),
+        )
+        for row in await all_of(connection, "subtask_counts", numbers)
+    }
 
 
-async def recent_rows_per_second(connection: Connection, task_id: int) -> float:
-    """Rows a second committed over the last minute."""
-    row = await one_of(connection, "recent_rows", task_id)
-    return row["rows"] / row["seconds"] if row and row["seconds"] else 0.0
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How an open task goes. share: subtasks' worth of rows committed by subtasks under way."""
+
+    share: float = 0.0
+    executors: int = 0
+    rows_per_second: float = 0.0
+
+
+async def read_paces(connection: Connection, tasks: Sequence[int]) -> dict[int, Pace]:
+    """How each of these tasks goes; one of which nothing runs may be left out."""
+    if not tasks:
+        return {}
+    numbers = list(tasks)
+    shares = {row["task_id"]: row for row in await all_of(connection, "running_shares", numbers)}
+    rates = {row["task_id"]: row["rows_per_second"] for row in await all_of(connection, "recent_rates", numbers)}
+    return {
+        number: Pace(
+            shares[number]["share"] if number in shares else 0.0,
+            shares[number]["executors"] if number in shares else 0,
+            rates.get(number) or 0.0,
+        )
+        for number in {*shares, *rates}
+    }
 
 
 def is_open(state: TaskState) -> bool:

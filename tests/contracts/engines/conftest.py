@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import xllamacpp
 
 from minions.domain.specification import CompleteParameters, EmbedParameters
 from minions.executor.engine_process import EngineProcess
 from tests.contracts.engines.running import started
-from tests.services.models import chat_model, embedding_model
+from tests.services.models import chat_model, embedding_model, llama_server
 from tests.services.ollama import Ollama, running_ollama
 
 CONTEXT_TOKENS = 256
@@ -40,13 +39,7 @@ def ollama() -> Generator[Ollama]:
 @pytest.fixture(scope="session")
 def openai_url() -> Generator[str]:
     """llama.cpp's own OpenAI server, with the model named `smollm2`."""
-    params: Any = xllamacpp.CommonParams()
-    params.model.path = str(chat_model())
-    params.model_alias = {"smollm2"}
-    params.n_parallel, params.n_ctx, params.verbosity = 2, 2 * CONTEXT_TOKENS, 1
-    params.kv_unified, params.warmup = False, False
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 2
-    server = xllamacpp.Server(params)
+    server = llama_server(2 * CONTEXT_TOKENS, alias="smollm2")
     yield server.listening_address
     del server
 
@@ -67,8 +60,8 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Subject:
 
     def make(model: str = model, **given: Any) -> AbstractAsyncContextManager[EngineProcess]:
         if name == "embedding":
-            return started(name, model, EmbedParameters(**given), tmp_path)
+            return started(name, model, EmbedParameters.model_validate(given), tmp_path)
         short = {"max_tokens": 12, "context_tokens": CONTEXT_TOKENS}
-        return started(name, model, CompleteParameters(**(short | given)), tmp_path, local_url=url)
+        return started(name, model, CompleteParameters.model_validate(short | given), tmp_path, local_url=url)
 
     return Subject(name, model, missing, make)

@@ -24,7 +24,7 @@ async def collect(engine: EngineProcess, texts: Sequence[str], first_key: int = 
             break
     assert sorted(found) == list(range(first_key, first_key + len(texts)))
     assert engine.rows_under_way == 0
-    return found
+    return dict(sorted(found.items()))
 
 
 def started(
@@ -37,5 +37,6 @@ def started(
     on_progress: Progress | None = None,
 ) -> AbstractAsyncContextManager[EngineProcess]:
     """An engine process whose cache and log lie in `home`."""
-    request = EngineRequest(engine, model, parameters, home / "cache", threads=2, local_url=local_url)
+    # One thread: llama.cpp's threads spin while they wait for each other, which starves a machine that is shared.
+    request = EngineRequest(engine, model, parameters, home / "cache", threads=1, local_url=local_url)
     return EngineProcess.start(request, log_path=home / "engine.log", on_progress=on_progress)

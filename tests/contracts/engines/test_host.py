@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import psutil
 import pytest
 
 from minions.domain.errors import EngineFailed
+from minions.domain.rows import Outcome
 from minions.domain.specification import EmbedParameters
 from minions.executor.engine_process import EngineCrashed, EngineProcess
 from minions.executor.engines.base import EngineRequest, Progress
@@ -31,10 +34,17 @@ def crashing(
     home: Path, model: str = "any", limit: int | None = None, on_progress: Progress | None = None
 ) -> AbstractAsyncContextManager[EngineProcess]:
     """An engine that does what its rows say."""
-    request = EngineRequest("crashing", model, EmbedParameters(), home)
+    request = EngineRequest("crashing", model, EmbedParameters.model_validate({}), home)
     return EngineProcess.start(
         request, log_path=home / "log", memory_limit_bytes=limit, on_progress=on_progress, host=HOST
     )
+
+
+async def until_the_end(engine: EngineProcess) -> AsyncIterator[list[tuple[int, Outcome]]]:
+    """The outcomes up to the failure that ends them."""
+    with contextlib.suppress(EngineFailed):
+        async for batch in engine.outcomes():
+            yield batch
 
 
 async def next_end(engine: EngineProcess) -> None:
@@ -67,11 +77,10 @@ async def test_a_crash_over_loading_is_reported(tmp_path: Path) -> None:
 async def test_an_engine_that_gives_up_says_why(tmp_path: Path, text: str, message: str) -> None:
     async with crashing(tmp_path) as engine:
         await engine.submit([1, 2], ["fine", text])
-        answered: list[int] = []
-        with pytest.raises(EngineFailed, match=message):
-            async for batch in engine.outcomes():
-                answered += [key for key, _ in batch]
+        answered = [key async for batch in until_the_end(engine) for key, _ in batch]
         assert answered == [1], "what was emitted before the failure is delivered"
+        with pytest.raises(EngineFailed, match=message):
+            await engine.submit([3], ["fine"])
 
 
 async def test_a_kill_from_outside_is_seen_at_once(tmp_path: Path) -> None:
@@ -104,16 +113,19 @@ async def test_memory_over_the_limit_ends_the_host(tmp_path: Path) -> None:
 
 async def test_the_stall_clock_runs_only_while_rows_are_under_way(tmp_path: Path) -> None:
     steps: list[tuple[str, int, int | None]] = []
-    async with crashing(tmp_path, on_progress=lambda *step: steps.append(step)) as engine:
+
+    def record(what: str, done_bytes: int, total_bytes: int | None) -> None:
+        steps.append((what, done_bytes, total_bytes))
+
+    async with crashing(tmp_path, on_progress=record) as engine:
         assert engine.stalled_seconds == 0
         await engine.submit([1, 2], ["fine", "hang"])
         async for _ in engine.outcomes():
             break
         before = engine.stalled_seconds
-        started = asyncio.get_running_loop().time()
-        while engine.stalled_seconds < 1.2:
-            await asyncio.sleep(0.05)
-        assert asyncio.get_running_loop().time() - started <= 1.3 - before + 1
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(next_end(engine), 1.3)
+        assert engine.stalled_seconds - before > 1.2
         assert engine.seconds_since_sign_of_life < 1.2, "it hangs, but it is alive"
     assert steps == [("loading", 1, 2)]
 

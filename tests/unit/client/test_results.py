@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from minions.client import AsyncClient, Client, ResultsIncomplete, WaitTimedOut
+from minions.client.results import PartOnPage, tables
 from minions.domain.errors import ResultsDamaged
+from minions.wire.tasks import PartPage, PartView
 from tests.unit.scripted_server import Reply, ScriptedServer, completed, part_bytes, serve_parts, task_view
 
 TASK = "/api/v1/tasks/tsk_0000002a"
@@ -134,3 +137,32 @@ async def test_the_async_client_reads_the_same(served: ScriptedServer, tmp_path:
         served.on("GET", "/objects/1-40", Reply(body=b"other"))
         with pytest.raises(ResultsDamaged):
             await task.download(tmp_path / "second.jsonl")
+
+
+@pytest.mark.parametrize(("size_bytes", "most"), [(10, 9), (40_000_000, 2), (500_000_000, 2)])
+def test_only_so_much_is_fetched_ahead(size_bytes: int, most: int) -> None:
+    data = part_bytes(0, [None])
+    fetched: list[str] = []
+
+    def fetch(link: str) -> bytes:
+        fetched.append(link)
+        return data
+
+    def parts() -> Iterator[PartOnPage]:
+        for number in range(30):
+            part = PartView(
+                subtask_id=number,
+                part_start=0,
+                part_end=10,
+                rows=1,
+                failed_rows=0,
+                sha256=hashlib.sha256(data).hexdigest(),
+                size_bytes=size_bytes,
+                link=f"link-{number}",
+            )
+            yield PartOnPage(part, None)
+
+    found = tables(parts(), fetch, lambda _: PartPage(data=[], complete=True), "parquet")
+    next(found)
+    found.close()  # waits for those under way
+    assert 1 <= len(fetched) <= most

@@ -54,7 +54,7 @@ def test_the_list_is_data_and_says_what_it_left_out(minions: Minions, script: Sc
     [
         (["tasks", "ls"], "/api/v1/tasks", "minions submit embed"),
         (["tasks", "ls", "--state", "failed"], "/api/v1/tasks", "No task matches"),
-        (["executors", "ls"], "/api/v1/executors", "minions executor start"),
+        (["executors", "ls"], "/api/v1/executors", "minions executor"),
         (["tokens", "ls"], "/api/v1/tokens", "minions tokens create"),
     ],
 )

@@ -23,7 +23,7 @@ def command(
             to_stdout(view.id)
         return
     if not found:
-        to_stderr("No executor yet. Lend this machine: minions executor start")
+        to_stderr("No executor yet. Lend this machine: minions executor")
         return
     columns = [
         Column("ID"),

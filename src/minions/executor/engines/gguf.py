@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 _SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
 _TEXT, _LIST = 8, 9
@@ -79,7 +79,7 @@ def _facts(metadata: dict[str, Any]) -> GgufFacts:
     if isinstance(layers, int) and isinstance(width, int) and isinstance(heads, int) and heads:
         shared = of("attention.head_count_kv") or heads  # one number, or one for each layer
         key, value = of("attention.key_length") or width // heads, of("attention.value_length") or width // heads
-        all_heads = sum(shared) if isinstance(shared, list) else shared * layers
+        all_heads = sum(cast("list[int]", shared)) if isinstance(shared, list) else shared * layers
         cache_bytes = int(all_heads) * (key + value) * 2
     kind = metadata.get("general.file_type")
     precision = "unknown" if kind is None else _FILE_TYPES.get(kind, f"file type {kind}")

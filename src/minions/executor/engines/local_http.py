@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any
+from typing import Any, cast
 
 import httpx
 
@@ -80,7 +80,7 @@ class LocalHttp:
             wait_seconds = min(2 * wait_seconds, _LONGEST_WAIT_SECONDS)
 
     def stream(self, path: str, body: dict[str, Any]) -> Any:
-        """The lines of a long answer, as they come. Raises ModelUnavailable when it breaks off."""
+        """A long answer that comes in lines, as httpx.Client.stream gives it; it may take as long as it takes."""
         return self._client.stream("POST", path, json=body, timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS))
 
     def measured(self, tokens: int, seconds: float) -> None:
@@ -107,11 +107,11 @@ class LocalHttp:
         return f"the {self._what} at {self.url}"
 
 
-def _answer(response: httpx.Response) -> Any:
+def _answer(response: httpx.Response) -> object:
     try:
         answer: Any = response.json()
     except ValueError:
         answer = {}
-    if response.is_success or (isinstance(answer, dict) and "error" in answer):
-        return answer
+    if response.is_success or "error" in answer:
+        return cast("object", answer)
     return {"error": {"type": f"status {response.status_code}"}}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 from minions.domain.rows import Outcome, RowCode
 from minions.domain.specification import CompleteParameters
@@ -50,30 +50,30 @@ def request_body(parameters: CompleteParameters, prompt: str) -> Body:
 
 def parse_refusal(answer: Any) -> Refusal | None:
     """The error of an answer, None when it is none. Its text is dropped: servers quote prompts and replies in it."""
-    error: Any = answer.get("error") if isinstance(answer, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  # any JSON
-    if error is None:
+    if not isinstance(answer, dict):
+        return Refusal("an answer that is no object", overflows=False)
+    said: Any = cast("dict[str, Any]", answer).get("error")
+    if said is None:
         return None
-    if not isinstance(error, dict):
-        error = {"message": str(error)}
+    error: dict[str, Any] = cast("dict[str, Any]", said) if isinstance(said, dict) else {"message": str(said)}
     kind = str(error.get("type") or error.get("code") or "error")
     text = f"{kind} {error.get('code')} {error.get('message')}".lower()
     overflows = any(sign in text for sign in ("exceed_context", "context_length", "context length", "context size"))
     return Refusal(kind, overflows, error.get("n_prompt_tokens"), error.get("n_ctx"))
 
 
-def parse_reply(parameters: CompleteParameters, answer: dict[str, Any], *, prompt_tokens: int | None) -> Outcome:
-    """The outcome of an answer without an error. prompt_tokens: of the whole prompt when it was cut, else None."""
+def parse_reply(parameters: CompleteParameters, answer: dict[str, Any]) -> Outcome:
+    """The outcome of an answer without an error, to a prompt that was not cut."""
     choice = answer["choices"][0]
     message = choice.get("message") or {"content": choice.get("text")}
-    usage = answer.get("usage") or {}
+    usage: dict[str, Any] = answer.get("usage") or {}
     return finished_reply(
         parameters,
         message.get("content") or "",
         thinking=message.get("reasoning_content") or message.get("reasoning"),
         finish_reason=choice.get("finish_reason"),
-        input_tokens=usage.get("prompt_tokens") if prompt_tokens is None else prompt_tokens,
+        input_tokens=usage.get("prompt_tokens"),
         output_tokens=usage.get("completion_tokens"),
-        truncated=prompt_tokens is not None,
     )
 
 
@@ -88,7 +88,8 @@ def complete(parameters: CompleteParameters, window: int, prompt: str, ask: Call
         answer = ask(request_body(parameters, cut))
         refusal = parse_refusal(answer)
         if refusal is None:
-            return parse_reply(parameters, answer, prompt_tokens=whole_tokens)
+            reply = parse_reply(parameters, answer)
+            return reply if cut is prompt else replace(reply, input_tokens=whole_tokens, truncated=True)
         if not refusal.overflows:
             return Outcome(RowCode.ENGINE_REFUSED, f"the engine answered with an error: {refusal.kind}")
         if whole_tokens is None:

@@ -101,7 +101,7 @@ class TextTokenizer:
         fill = {"input_ids": tokenizer.pad_token_id or 0, "token_type_ids": tokenizer.pad_token_type_id}
         left = tokenizer.padding_side == "left"
         padded: dict[str, Any] = {}
-        from_numpy = cast("Callable[[Any], torch.Tensor]", torch.from_numpy)  # pyright: ignore[reportUnknownMemberType]  # untyped upstream
+        from_numpy = cast("Callable[[Any], torch.Tensor]", torch.from_numpy)
         for name, column in columns.items():
             values = np.full((len(batch), width), fill.get(name, 0), dtype=np.int64)
             for row, index in enumerate(batch):

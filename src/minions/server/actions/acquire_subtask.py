@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from minions.domain.errors import MinionsError, Unavailable
+from minions.domain.lifecycle import retry_delay_seconds
 from minions.domain.names import number_of, public_id
 from minions.domain.subtask import Acquired, GiveBack
 from minions.objects.keys import part_key
@@ -13,6 +15,7 @@ from minions.store import acquirements
 from minions.store.executors import Session
 from minions.wire.executor import AcquireAnswer, AcquireRequest, Assignment, InputPiece, Pin
 
+_RETURN_SECONDS = 5.0
 _EXTENSIONS = {"parquet": "parquet", "jsonl": "jsonl"}
 
 
@@ -26,18 +29,26 @@ async def acquire_subtask(
         return AcquireAnswer(reasons=await deployment.acquiring.reasons(session.capabilities))
     try:
         return AcquireAnswer(assignment=await assignment_for(deployment, acquired))
-    except BaseException:
+    except BaseException as error:
         # The executor will never hear of it: give it back now, rather than when it turns out to be unlisted.
-        await asyncio.shield(_give_back(deployment, acquired))
+        await asyncio.shield(_give_back(deployment, acquired, error))
         raise
 
 
-async def _give_back(deployment: Deployment, acquired: Acquired) -> None:
+async def _give_back(deployment: Deployment, acquired: Acquired, error: BaseException) -> None:
+    """What fails for a lasting reason counts as an attempt: else it would stand at the head of the queue for ever."""
+    lasting = isinstance(error, Exception) and not isinstance(error, Unavailable)
+    given = GiveBack(
+        acquired.acquirement_id,
+        acquired.executor_id,
+        "fault" if lasting else "released",
+        "not_delivered",
+        error.message if isinstance(error, MinionsError) else "",
+        retry_delay_seconds(acquired.attempt + 1) if lasting else _RETURN_SECONDS,
+    )
     async with deployment.database.connection() as connection:
-        await acquirements.give_back(
-            connection,
-            [GiveBack(acquired.acquirement_id, acquired.executor_id, "released", "not_delivered", delay_seconds=5)],
-        )
+        await acquirements.give_back(connection, [given])
+    deployment.subtask_ended.set()
 
 
 async def assignment_for(deployment: Deployment, acquired: Acquired) -> Assignment:

@@ -7,7 +7,7 @@ from minions.domain.names import number_of
 from minions.domain.subtask import PartCommit
 from minions.server.actions.acquire_subtask import output_key, output_link
 from minions.server.deployment import Deployment
-from minions.store import acquirements, tasks
+from minions.store import acquirements
 from minions.store.executors import Session
 from minions.wire.executor import CommitAnswer, CommitRequest
 
@@ -20,8 +20,6 @@ async def commit_part(deployment: Deployment, session: Session, request: CommitR
     acquirement_id = number_of("acq", request.acquirement)
     _check(request)
     task_id, subtask_id = number_of("tsk", request.task), request.subtask_id
-    if request.rows:
-        await _agree(deployment, task_id, request)
     key = await output_key(deployment, task_id, subtask_id, request.part_start, acquirement_id)
     part = PartCommit(
         acquirement_id=acquirement_id,
@@ -49,7 +47,8 @@ async def commit_part(deployment: Deployment, session: Session, request: CommitR
             "precision": request.precision,
         },
     )
-    if not await deployment.committing.commit(part):
+    pin = {"model_digest": request.model_digest, "precision": request.precision} if request.rows else None
+    if not await _commit(deployment, part, pin):
         async with deployment.database.connection() as connection:
             if not await acquirements.was_committed(connection, part):
                 raise AcquirementLost
@@ -69,23 +68,28 @@ def _check(request: CommitRequest) -> None:
         errors.append(FieldError("rows", "bad_count", "more rows failed, or were cut, than the part has"))
     if sum(request.failures.values()) != request.failed_rows:
         errors.append(FieldError("failures", "bad_count", "the failures by code do not add up to failed_rows"))
+    if request.rows > request.part_end - request.part_start:
+        errors.append(FieldError("rows", "bad_count", "the part has more rows than positions"))
     if bool(request.rows) != (request.sha256 is not None):
         errors.append(FieldError("sha256", "bad_hash", "a part with rows needs its SHA-256, one without has none"))
     if errors:
         raise ValidationFailed(errors)
 
 
-async def _agree(deployment: Deployment, task_id: int, request: CommitRequest) -> None:
+async def _commit(deployment: Deployment, part: PartCommit, pin: dict[str, str] | None) -> bool:
     """All parts of a task come from the same weights in the same precision; the first part fixes which."""
-    pin = {"model_digest": request.model_digest, "precision": request.precision}
-    in_force = deployment.pins.get(task_id)
-    if in_force is None:
-        async with deployment.database.connection() as connection:
-            in_force = await tasks.pin_task(connection, task_id, pin)
+    in_force = deployment.pins.get(part.task_id)
+    if pin is not None and in_force is None:
+        accepted, in_force = await deployment.committing.commit_first(part, pin)
         if in_force is not None:
-            deployment.pins[task_id] = in_force
-    if in_force != pin:
+            deployment.pins[part.task_id] = in_force
+        if accepted:
+            return True
+        if in_force is None:
+            return False
+    if pin is not None and in_force != pin:
         raise Conflict(
             "this task was begun with other weights or another precision",
             hint="Release the subtask and leave the task to the executors that have the same model.",
         )
+    return await deployment.committing.commit(part)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from minions.domain.errors import AcquirementLost, SessionReplaced
-from minions.domain.lifecycle import retry_delay_seconds
+from minions.domain.errors import AcquirementLost, ModelUnavailable, SessionReplaced
+from minions.domain.lifecycle import OPEN_TASK_STATES, TaskState, retry_delay_seconds
 from minions.domain.names import number_of, public_id
 from minions.domain.subtask import GiveBack
-from minions.server.deployment import Deployment
-from minions.store import acquirements, executors
+from minions.server.actions.change_task import end_early
+from minions.server.deployment import Deployment, read_task
+from minions.store import acquirements, executors, tasks
 from minions.store.executors import Session
 from minions.wire.executor import (
     BeatAnswer,
@@ -31,16 +32,37 @@ async def release_subtask(deployment: Deployment, session: Session, request: Rel
 
 
 async def fail_subtask(deployment: Deployment, session: Session, request: FailRequest) -> None:
-    """The subtask could not be done: an attempt, and the next comes later each time. Raises AcquirementLost."""
+    """The subtask could not be done: an attempt, and the next comes later each time. Raises AcquirementLost.
+
+    A model that nobody could load ends the task, since every other subtask would end the same way. Where others have
+    loaded it, it is this executor that lacks it, and that is no attempt.
+    """
     acquirement_id = number_of("acq", request.acquirement)
+    no_model = request.code == ModelUnavailable.code
     async with deployment.database.transaction() as connection:
         owned = await acquirements.owned_subtask(connection, acquirement_id, session.executor_id)
         if owned is None:
             raise AcquirementLost
-        delay = retry_delay_seconds(owned.attempt + 1)
-        given = GiveBack(acquirement_id, session.executor_id, "fault", request.code, request.message, delay)
-        await acquirements.give_back(connection, [given])
+        elsewhere = no_model and (await read_task(connection, owned.task_id)).pin is not None
+        entry = "released" if elsewhere else "fault"
+        delay = 0.0 if elsewhere else retry_delay_seconds(owned.attempt + 1)
+        given = GiveBack(acquirement_id, session.executor_id, entry, request.code, request.message, delay)
+        done = await acquirements.give_back(connection, [given])
+        if not done:
+            raise AcquirementLost
+    if elsewhere:
+        deployment.doorbell.ring()
+    if no_model and not done[0].queued:
+        await _end_task(deployment, owned.task_id, request.message)
     deployment.subtask_ended.set()
+
+
+async def _end_task(deployment: Deployment, task_id: int, reason: str) -> None:
+    """In a transaction of its own: the lock on the task comes before those on its subtasks."""
+    async with deployment.database.transaction() as connection:
+        await tasks.lock_task(connection, task_id)
+        if (await read_task(connection, task_id)).state in OPEN_TASK_STATES:
+            await end_early(connection, task_id, TaskState.FAILED, reason)
 
 
 async def say_goodbye(deployment: Deployment, session: Session, request: GoodbyeRequest) -> None:

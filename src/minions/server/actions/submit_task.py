@@ -7,18 +7,27 @@ import hashlib
 import re
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import aclosing
+from dataclasses import dataclass, replace
 
-from minions.domain.errors import Conflict, FieldError, InputUnreadable, MinionsError, NotFound, ValidationFailed
+from minions.domain.errors import (
+    AccessDenied,
+    Conflict,
+    FieldError,
+    InputUnreadable,
+    MinionsError,
+    NotFound,
+    Unavailable,
+    ValidationFailed,
+)
 from minions.domain.inputs import InputFormat
 from minions.domain.matching import Lane, memory_class
 from minions.domain.models import EngineName, engine_for, parse_model
-from minions.domain.names import NAME, TaskName, number_of
+from minions.domain.names import NAME, TaskName, number_of, public_id
 from minions.domain.task import NewTask, Specification, Task
 from minions.formats.detect import detect
 from minions.formats.preview import preview
 from minions.formats.source import ByteSource
-from minions.server.access import reachable
 from minions.server.deployment import Deployment, read_task
 from minions.server.inputs import InputObject, Inputs
 from minions.store import access, tasks
@@ -53,8 +62,9 @@ async def submit_task(
             FieldError("team", "not_reached", f"your token reaches only {', '.join(token.teams) or 'no team'}")
         )
     engine = _engine(request, errors)
-    uris, size = await _inputs(deployment, request, errors)
-    name = TaskName(request.team, request.project, request.task_name or await _free_name(deployment, request, uris))
+    uris, size = await _inputs(deployment, token, request, errors)
+    stem = _stem(request, uris)
+    name = TaskName(request.team, request.project, request.task_name or stem)
     errors = name.errors() + errors
     if errors or engine is None:
         raise ValidationFailed(errors)
@@ -79,7 +89,13 @@ async def submit_task(
         created_by=token.name,
         input_bytes=size,
     )
-    return await _store(deployment, token, new)
+    while True:
+        stored = await _store(deployment, new)
+        if stored is not None:
+            return stored
+        if request.task_name is not None:
+            raise await _name_taken(deployment, name)
+        new = replace(new, name=replace(name, task_name=f"{stem}-{secrets.token_hex(3)}"))
 
 
 async def _submitted_before(deployment: Deployment, key: str, request_sha256: bytes) -> Task | None:
@@ -95,7 +111,8 @@ async def _submitted_before(deployment: Deployment, key: str, request_sha256: by
         return await read_task(connection, found[0])
 
 
-async def _store(deployment: Deployment, token: Token, new: NewTask) -> Submitted:
+async def _store(deployment: Deployment, new: NewTask) -> Submitted | None:
+    """None when the name is taken."""
     async with deployment.database.transaction() as connection:
         task_id = await tasks.insert_task(connection, new)
         if task_id is not None:
@@ -104,13 +121,15 @@ async def _store(deployment: Deployment, token: Token, new: NewTask) -> Submitte
         earlier := await _submitted_before(deployment, new.idempotency_key, new.request_sha256)
     ):
         return Submitted(earlier, created=False)  # two equal requests raced; this one came second
+    return None
+
+
+async def _name_taken(deployment: Deployment, name: TaskName) -> Conflict:
     async with deployment.database.connection() as connection:
-        other = await tasks.find_by_name(connection, new.name)
-        id_of_other = ""
-        if other is not None:
-            id_of_other = f" ({reachable(token, await read_task(connection, other)).id})"
-    raise Conflict(
-        f"there is a task {new.name} already{id_of_other}", hint="Choose another name with --name, or leave it away."
+        other = await tasks.find_by_name(connection, name)
+    id_of_other = f" ({public_id('tsk', other)})" if other is not None else ""
+    return Conflict(
+        f"there is a task {name} already{id_of_other}", hint="Choose another name with --name, or leave it away."
     )
 
 
@@ -127,7 +146,9 @@ def _engine(request: SubmitRequest, errors: list[FieldError]) -> EngineName | No
         return None
 
 
-async def _inputs(deployment: Deployment, request: SubmitRequest, errors: list[FieldError]) -> tuple[list[str], int]:
+async def _inputs(
+    deployment: Deployment, token: Token, request: SubmitRequest, errors: list[FieldError]
+) -> tuple[list[str], int]:
     """The URIs behind the inputs, and their size in bytes, as far as it is known before splitting."""
     uris: list[str] = []
     size = 0
@@ -135,15 +156,18 @@ async def _inputs(deployment: Deployment, request: SubmitRequest, errors: list[F
     for index, given in enumerate(request.inputs):
         field = f"inputs[{index}]"
         try:
-            uri = await _uri_of(deployment, given)
+            uri = await _uri_of(deployment, token, given)
             uris.append(uri)
             listed = 0
-            async for found in deployment.inputs.expand(uri):
-                size += found.size_bytes
-                first = first or (index, found)
-                listed += 1
-                if listed >= _LISTED_AT_SUBMISSION:
-                    break
+            async with aclosing(deployment.inputs.expand(uri)) as objects:
+                async for found in objects:
+                    size += found.size_bytes
+                    first = first or (index, found)
+                    listed += 1
+                    if listed >= _LISTED_AT_SUBMISSION:
+                        break
+        except Unavailable:
+            raise  # nothing is wrong with the request
         except (MinionsError, ValueError) as error:
             message = error.message if isinstance(error, MinionsError) else str(error)
             code = error.code if isinstance(error, MinionsError) else "bad_input"
@@ -153,14 +177,17 @@ async def _inputs(deployment: Deployment, request: SubmitRequest, errors: list[F
     return uris, size
 
 
-async def _uri_of(deployment: Deployment, given: str) -> str:
+async def _uri_of(deployment: Deployment, token: Token, given: str) -> str:
+    """The URI of an input. A token that is limited to teams reaches no upload of others, and nothing in our store."""
     if not given.startswith("upl_"):
-        if "://" not in given:
+        if not given.startswith(("s3://", "file://")):
             raise NotFound(f"{given!r} is no input: write an upl_… id, s3://bucket/key or file:///path")
+        if token.teams is not None and deployment.inputs.is_own(given, deployment.settings.objects):
+            raise AccessDenied(f"{given} lies in the deployment's own store, which may hold what is other teams'")
         return given
     async with deployment.database.connection() as connection:
         upload = await access.read_upload(connection, number_of("upl", given))
-    if upload is None:
+    if upload is None or (token.teams is not None and upload.token_id != token.token_id):
         raise NotFound(f"there is no upload {given}")
     facts = await deployment.objects.head(upload.key)
     if facts.size_bytes != upload.size_bytes:
@@ -177,7 +204,9 @@ def _look_inside(inputs: Inputs, field: str, first: InputObject, request: Submit
         source = inputs.open(first.uri)
         form = detect(source, request.input_format)
         columns = _columns(source, form)
-    except (InputUnreadable, NotFound, ValueError) as error:
+    except Unavailable:
+        raise
+    except (MinionsError, ValueError) as error:
         message = error.message if isinstance(error, MinionsError) else str(error)
         return [FieldError(field, "input_unreadable", message)]
     if columns is None:
@@ -215,12 +244,8 @@ def _listed(columns: Sequence[str]) -> str:
     return f"are {shown}{' …' if len(columns) > 20 else ''}" if columns else "are none"
 
 
-async def _free_name(deployment: Deployment, request: SubmitRequest, uris: Sequence[str]) -> str:
-    """A name from the first input: `passages`, or `passages-7f3a` when that is taken."""
+def _stem(request: SubmitRequest, uris: Sequence[str]) -> str:
+    """A name from the first input, such as `passages`; when it is taken, something is added to it."""
     stem = (uris[0] if uris else request.parameters.kind).rstrip("/").rsplit("/", 1)[-1].split(".")[0].lower()
     stem = re.sub(r"[^a-z0-9._-]+", "-", stem).strip("-._")[:50]
-    if not NAME.fullmatch(stem):
-        stem = request.parameters.kind
-    async with deployment.database.connection() as connection:
-        taken = await tasks.find_by_name(connection, TaskName(request.team, request.project, stem))
-    return stem if taken is None else f"{stem}-{secrets.token_hex(3)}"
+    return stem if NAME.fullmatch(stem) else request.parameters.kind

@@ -3,33 +3,44 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from minions.domain.eta import remaining_seconds
 from minions.domain.lifecycle import ENDED_TASK_STATES, TaskState
-from minions.domain.matching import Lane, objections
+from minions.domain.matching import Capabilities, Lane, objections
 from minions.domain.names import public_id
 from minions.domain.task import Counts, Task
 from minions.store import executors, subtasks, tasks
 from minions.store.database import Connection
 from minions.store.executors import ExecutorStanding
+from minions.store.tasks import Pace
 from minions.wire.tasks import ExecutorView, LedgerView, RowCounts, SubtaskCounts, SubtaskView, TaskView
 
 
-async def view_task(connection: Connection, task: Task, now: datetime | None = None) -> TaskView:
+async def view_task(connection: Connection, task: Task) -> TaskView:
     """A task with its counts, rate and estimate."""
-    counts = await tasks.read_counts(connection, task)
+    return (await view_tasks(connection, [task]))[0]
+
+
+async def view_tasks(connection: Connection, page: Sequence[Task]) -> list[TaskView]:
+    """Tasks with their counts, rates and estimates, with as many statements as for one."""
+    counts = await tasks.read_counts(connection, page)
+    paces = await tasks.read_paces(connection, [task.task_id for task in page if task.state not in ENDED_TASK_STATES])
+    waiting = [task for task in page if _waits(task, counts[task.task_id])]
+    offers = await executors.offers(connection) if waiting else []
+    now = datetime.now(UTC)
+    return [
+        _view(task, counts[task.task_id], paces.get(task.task_id, Pace()), now).model_copy(
+            update={"waiting": _why_waiting(task, offers) if task in waiting else []}
+        )
+        for task in page
+    ]
+
+
+def _view(task: Task, counts: Counts, pace: Pace, now: datetime) -> TaskView:
     ended = task.state in ENDED_TASK_STATES
-    share, executors_at_work = (0.0, 0) if ended else await tasks.running_share(connection, task.task_id)
-    rate = 0.0 if ended else await tasks.recent_rows_per_second(connection, task.task_id)
-    done_share = _done_share(task, counts, share)
-    remaining = None
-    if not ended and not task.paused and task.started_at is not None and task.state is not TaskState.SPLITTING:
-        running = ((now or datetime.now(UTC)) - task.started_at).total_seconds()
-        rows = counts.rows
-        recent = done_share * rate / rows if rows else 0.0
-        remaining = remaining_seconds(done_share, running, recent)
+    done_share = _done_share(task, counts, pace.share)
     return TaskView(
         id=task.id,
         team=task.name.team,
@@ -63,10 +74,9 @@ async def view_task(connection: Connection, task: Task, now: datetime | None = N
         done_share=done_share,
         input_tokens=counts.input_tokens,
         output_tokens=counts.output_tokens,
-        rows_per_second=round(rate, 3),
-        remaining_seconds=remaining,
-        executors=executors_at_work,
-        waiting=await _why_waiting(connection, task, counts),
+        rows_per_second=round(pace.rows_per_second, 3),
+        remaining_seconds=_remaining(task, counts, done_share, pace.rows_per_second, now),
+        executors=pace.executors,
         model_digest=(task.pin or {}).get("model_digest"),
         created_by=task.created_by,
         created_at=task.created_at,
@@ -88,15 +98,22 @@ def _done_share(task: Task, counts: Counts, share_of_running: float) -> float:
     return min(math.floor(share * 10_000) / 10_000, 0.9999)
 
 
-async def _why_waiting(connection: Connection, task: Task, counts: Counts) -> list[str]:
-    """Why nothing of this task runs, when something of it waits."""
-    if task.state in ENDED_TASK_STATES or counts.acquired:
-        return []
+def _remaining(task: Task, counts: Counts, done_share: float, rate: float, now: datetime) -> tuple[int, int] | None:
+    if task.state is not TaskState.RUNNING or task.paused or task.started_at is None or not counts.rows:
+        return None
+    running_seconds = (now - task.started_at).total_seconds()
+    return remaining_seconds(done_share, running_seconds, done_share * rate / counts.rows)
+
+
+def _waits(task: Task, counts: Counts) -> bool:
+    """Whether something of the task waits and nothing of it runs."""
+    open_ = task.state not in ENDED_TASK_STATES
+    return open_ and not counts.acquired and (task.paused or counts.queued > 0)
+
+
+def _why_waiting(task: Task, offers: Sequence[Capabilities]) -> list[str]:
     if task.paused:
         return ["the task is paused"]
-    if not counts.queued:
-        return []
-    offers = await executors.offers(connection)
     if not offers:
         return ["no executor is online: start one with `minions executor`"]
     lane = Lane.parse(task.lane)
@@ -107,8 +124,8 @@ async def _why_waiting(connection: Connection, task: Task, counts: Counts) -> li
     return []
 
 
-def view_executor(standing: ExecutorStanding) -> ExecutorView:
-    """An executor."""
+def view_executor(standing: ExecutorStanding, teams: Sequence[str] | None) -> ExecutorView:
+    """An executor, for somebody who reaches these teams (None: all): whom else it works for, or would, is not told."""
     return ExecutorView(
         id=public_id("exe", standing.executor_id),
         name=standing.name,
@@ -124,12 +141,16 @@ def view_executor(standing: ExecutorStanding) -> ExecutorView:
         kinds=sorted(standing.capabilities.kinds),
         engines=sorted(standing.capabilities.engines),
         memory_mb=standing.capabilities.memory_mb,
-        preferences=list(standing.preferences),
+        preferences=[each for each in standing.preferences if _of_teams(each, teams, "*")],
         holds=standing.holds,
-        current=list(standing.current),
+        current=[each for each in standing.current if _of_teams(each, teams)],
         rows_last_minute=standing.rows_last_minute,
         parts=standing.parts,
     )
+
+
+def _of_teams(name: str, teams: Sequence[str] | None, *more: str) -> bool:
+    return teams is None or name.split("/")[0] in (*teams, *more)
 
 
 async def names_of(connection: Connection, numbers: Iterable[int | None]) -> dict[int | None, str]:

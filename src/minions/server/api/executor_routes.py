@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from minions.domain.errors import ValidationFailed
 from minions.server.access import require
 from minions.server.actions.acquire_subtask import acquire_subtask
 from minions.server.actions.commit_part import commit_part
@@ -23,6 +24,7 @@ from minions.server.actions.end_subtask import (
 )
 from minions.server.actions.register_executor import check_preferences, register_executor
 from minions.server.actions.renew_links import renew_links
+from minions.server.api.problems import field_errors
 from minions.server.deployment import Deployment
 from minions.store.executors import Session
 from minions.wire.executor import (
@@ -39,6 +41,7 @@ from minions.wire.executor import (
 )
 
 Asked = TypeVar("Asked", bound=FromExecutor)
+Said = TypeVar("Said", bound=BaseModel)
 _PREFIX = "/api/v1/executor"
 
 
@@ -50,7 +53,7 @@ def executor_routes(deployment: Deployment) -> list[Route]:
     ) -> Route:
         async def endpoint(request: Request) -> Response:
             token = require(await deployment.access.token(request.headers.get("authorization")), "executor")
-            asked = kind.model_validate_json(await request.body())
+            asked = _parsed(kind, await request.body())
             session = await deployment.sessions.check(asked, token)
             return _answer(await act(request, session, asked))
 
@@ -58,11 +61,12 @@ def executor_routes(deployment: Deployment) -> list[Route]:
 
     async def register(request: Request) -> Response:
         token = require(await deployment.access.token(request.headers.get("authorization")), "executor")
-        asked = RegisterRequest.model_validate_json(await request.body())
+        asked = _parsed(RegisterRequest, await request.body())
         return _answer(await register_executor(deployment, token, asked))
 
     async def acquire(request: Request, session: Session, asked: AcquireRequest) -> BaseModel:
-        lost = await settle(deployment, session, asked.holds) if asked.holds else []
+        due = deployment.sessions.must_settle(session.executor_id)
+        lost = await settle(deployment, session, asked.holds) if due else []
         answer = await acquire_subtask(deployment, session, asked, request.is_disconnected)
         return answer.model_copy(update={"lost": lost})
 
@@ -81,6 +85,14 @@ def executor_routes(deployment: Deployment) -> list[Route]:
         route("progress", ProgressRequest, lambda _, session, asked: report_progress(deployment, session, asked)),
         route("goodbye", GoodbyeRequest, lambda _, session, asked: say_goodbye(deployment, session, asked)),
     ]
+
+
+def _parsed(kind: type[Said], body: bytes) -> Said:
+    """The message. Raises ValidationFailed with every wrong field."""
+    try:
+        return kind.model_validate_json(body)
+    except ValidationError as error:
+        raise ValidationFailed(field_errors(list(error.errors(include_input=False)))) from None
 
 
 def _answer(body: BaseModel | None) -> Response:

@@ -10,12 +10,13 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from minions.domain.errors import AccessDenied, ValidationFailed
+from minions.domain.errors import AccessDenied, FieldError, ValidationFailed
 from minions.objects import links
 from minions.objects.files import FileObjects
 from minions.server.deployment import Deployment
 
-_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+_RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
+_MOMENT = re.compile(r"[0-9]{1,12}")
 
 
 def object_routes(deployment: Deployment) -> list[Route]:
@@ -32,7 +33,7 @@ def _routes(prefix: str, store: FileObjects, secret: bytes, *, writable: bool) -
     def check(request: Request) -> str:
         key = request.path_params["key"]
         query = request.query_params
-        if not query.get("expires", "").isdigit():
+        if not _MOMENT.fullmatch(query.get("expires", "")):
             raise AccessDenied("this needs a signed link", hint="Ask the server for one.")
         links.verify(secret, request.method, key, int(query["expires"]), query.get("signature", ""), time.time())
         return key
@@ -72,7 +73,8 @@ async def _checked(request: Request, expected_bytes: int | None) -> AsyncGenerat
         received += len(chunk)
         yield chunk
     if expected_bytes is not None and received != expected_bytes:
-        raise ValidationFailed([])
+        cut = f"{received} bytes arrived, {expected_bytes} were announced; send it again"
+        raise ValidationFailed([FieldError("body", "cut", cut)])
 
 
 def _parse_range(header: str, size_bytes: int) -> tuple[int, int]:

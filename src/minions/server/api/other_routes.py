@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 from fastapi import APIRouter
 from starlette.responses import PlainTextResponse
 
-from minions.domain.errors import NotFound
+from minions.domain.errors import NotFound, Unavailable
 from minions.domain.names import number_of, public_id
 from minions.objects.keys import upload_key
 from minions.runtime.version import VERSION
-from minions.server.access import hash_of, new_secret
+from minions.server.access import check_teams, hash_of, new_secret, require_all_teams
 from minions.server.actions.view_task import view_executor
 from minions.server.api.callers import Administrator, Anybody, Submitter
 from minions.server.api.paging import Limit, cut, ends
@@ -32,7 +32,7 @@ from minions.wire.tasks import (
 _DAY_SECONDS = 86400.0
 
 
-def other_routes(deployment: Deployment) -> APIRouter:  # noqa: PLR0915 -- a router: one small function a route
+def other_routes(deployment: Deployment) -> APIRouter:  # noqa: C901, PLR0915 -- a router: one small function a route
     """Routes beside those of tasks and of executors themselves."""
     router = APIRouter()
     database = deployment.database
@@ -47,6 +47,8 @@ def other_routes(deployment: Deployment) -> APIRouter:  # noqa: PLR0915 -- a rou
         """Whether the database answers too."""
         async with database.connection() as connection:
             await access.read_deployment(connection)
+        if down := sorted(deployment.supervisor.down):
+            raise Unavailable(f"not everything runs: {', '.join(down)}; see the server's log")
         return "ok"
 
     @router.get("/api/v1/server", tags=["server"])
@@ -72,27 +74,29 @@ def other_routes(deployment: Deployment) -> APIRouter:  # noqa: PLR0915 -- a rou
         )
 
     @router.get("/api/v1/executors", tags=["executors"])
-    async def list_executors(_: Submitter, after: str | None = None, limit: Limit = 100) -> ExecutorPage:
+    async def list_executors(token: Submitter, after: str | None = None, limit: Limit = 100) -> ExecutorPage:
         """Executors, those offline too."""
         async with database.connection() as connection:
             found = await executors.list_executors(
                 connection, after=number_of("exe", after) if after else 0, limit=limit + 1
             )
-        page, more = cut([view_executor(each) for each in found], limit)
+        page, more = cut([view_executor(each, token.teams) for each in found], limit)
         return ExecutorPage(data=page, **ends([each.id for each in page], more))
 
     @router.get("/api/v1/executors/{executor}", tags=["executors"])
-    async def show_executor(_: Submitter, executor: str) -> ExecutorView:
+    async def show_executor(token: Submitter, executor: str) -> ExecutorView:
         """One executor."""
         async with database.connection() as connection:
             found = await executors.list_executors(connection, executor_id=number_of("exe", executor), limit=1)
         if not found:
             raise NotFound(f"there is no executor {executor}", hint="`minions executors ls` lists them.")
-        return view_executor(found[0])
+        return view_executor(found[0], token.teams)
 
     @router.post("/api/v1/tokens", status_code=201, tags=["tokens"])
-    async def create_token(request: TokenRequest, _: Administrator) -> TokenView:
+    async def create_token(request: TokenRequest, token: Administrator) -> TokenView:
         """Make a token; its secret is shown in this answer and never again."""
+        require_all_teams(token)
+        check_teams(request)
         secret = new_secret()
         async with database.connection() as connection:
             made = await access.insert_token(
@@ -107,15 +111,17 @@ def other_routes(deployment: Deployment) -> APIRouter:  # noqa: PLR0915 -- a rou
         return _view_token(made).model_copy(update={"secret": secret})
 
     @router.get("/api/v1/tokens", tags=["tokens"])
-    async def list_tokens(_: Administrator) -> TokenPage:
+    async def list_tokens(token: Administrator) -> TokenPage:
         """Tokens, without their secrets."""
+        require_all_teams(token)
         async with database.connection() as connection:
             data = [_view_token(each) for each in await access.list_tokens(connection)]
         return TokenPage(data=data, **ends([each.id for each in data], False))
 
     @router.delete("/api/v1/tokens/{token_id}", status_code=204, tags=["tokens"])
-    async def revoke_token(token_id: str, _: Administrator) -> None:
+    async def revoke_token(token_id: str, token: Administrator) -> None:
         """Revoke a token; it stops working within seconds."""
+        require_all_teams(token)
         async with database.connection() as connection:
             if not await access.revoke_token(connection, number_of("tok", token_id)):
                 raise NotFound(f"there is no token {token_id}", hint="`minions tokens ls` lists them.")

@@ -7,13 +7,13 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Response
 
 from minions.domain.errors import FieldError, NotFound, ValidationFailed
-from minions.domain.lifecycle import ENDED_TASK_STATES, OPEN_TASK_STATES, TaskState
+from minions.domain.lifecycle import ENDED_TASK_STATES, OPEN_TASK_STATES, LedgerEntry, SubtaskState, TaskState
 from minions.domain.names import TaskName, number_of, public_id
 from minions.domain.task import Task
 from minions.server.access import reachable
 from minions.server.actions.change_task import cancel_task, pause_task, resume_task
 from minions.server.actions.submit_task import submit_task
-from minions.server.actions.view_task import names_of, view_ledger, view_subtasks, view_task
+from minions.server.actions.view_task import names_of, view_ledger, view_subtasks, view_task, view_tasks
 from minions.server.api.callers import Submitter
 from minions.server.api.paging import Limit, TaskLimit, cut, ends
 from minions.server.background.splitter import Splitter
@@ -83,7 +83,7 @@ def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noq
                 limit=limit + 1,
             )
             page, more = cut(found, limit)
-            data = [await view_task(connection, task) for task in page]
+            data = await view_tasks(connection, page)
         return TaskPage(data=data, **ends([task.id for task in page], more))
 
     @router.get("/by-name/{team}/{project}/{task_name}")
@@ -92,9 +92,9 @@ def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noq
         name = TaskName(team, project, task_name)
         async with database.connection() as connection:
             task_id = await tasks.find_by_name(connection, name)
-            if task_id is None:
+            if task_id is None or (token.teams is not None and team not in token.teams):
                 raise NotFound(f"there is no task {name}", hint="`minions tasks ls` lists them.")
-            return await view_task(connection, reachable(token, await read_task(connection, task_id)))
+            return await view_task(connection, await read_task(connection, task_id))
 
     @router.get("/{task}")
     async def show(token: Submitter, task: str) -> TaskView:
@@ -118,7 +118,11 @@ def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noq
 
     @router.get("/{task}/subtasks")
     async def list_subtasks(
-        token: Submitter, task: str, state: str | None = None, after: int = -1, limit: Limit = 100
+        token: Submitter,
+        task: str,
+        state: SubtaskState | None = None,
+        after: Annotated[int, Query(ge=-1, lt=2**31)] = -1,
+        limit: Limit = 100,
     ) -> SubtaskPage:
         """Its subtasks, by number."""
         found = await find(token, task)
@@ -129,11 +133,11 @@ def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noq
 
     @router.get("/{task}/ledger")
     async def list_ledger(
-        token: Submitter, task: str, entry: str | None = None, after: str | None = None, limit: Limit = 100
+        token: Submitter, task: str, entry: LedgerEntry | None = None, after: str | None = None, limit: Limit = 100
     ) -> LedgerPage:
         """What became of its subtasks, oldest first; entry=part lists the parts, which are left out otherwise."""
         found = await find(token, task)
-        entries = [entry] if entry else _LEDGER_ENTRIES
+        entries = [entry.value] if entry else _LEDGER_ENTRIES
         start = number_of("led", after) if after else 0
         async with database.connection() as connection:
             rows = await view_ledger(connection, found.task_id, after=start, entries=entries, limit=limit + 1)
@@ -152,7 +156,7 @@ def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noq
             )
             page, more = cut(rows, limit)
             names = await names_of(connection, (part.executor_id for part in page))
-            counts = await tasks.read_counts(connection, found)
+            counts = (await tasks.read_counts(connection, [found]))[found.task_id]
         data = [await _view_part(deployment, part, names.get(part.executor_id)) for part in page]
         return PartPage(
             data=data,

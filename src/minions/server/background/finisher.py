@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
+from collections.abc import Callable
 from typing import Any
 
 from minions.domain.errors import Unavailable
@@ -12,6 +14,7 @@ from minions.domain.lifecycle import TaskState
 from minions.domain.names import public_id
 from minions.domain.task import Counts, Task
 from minions.objects.keys import manifest_key
+from minions.runtime.loops import happens
 from minions.runtime.version import VERSION
 from minions.server.actions.change_task import end_early
 from minions.server.actions.view_task import names_of
@@ -28,24 +31,25 @@ _PAGE = 1000
 class Finisher:
     """Finishes tasks. Several servers may try: the row's lock and the state table let one succeed."""
 
-    def __init__(self, deployment: Deployment) -> None:
+    def __init__(self, deployment: Deployment, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._deployment = deployment
+        self._monotonic = monotonic
 
     async def run(self) -> None:
         """Until cancelled: look after every end of a subtask here, and at every poll."""
         ended = self._deployment.subtask_ended
+        stop_at = 0.0
         while True:
             try:
-                await self._stop_hopeless()
+                if self._monotonic() >= stop_at:
+                    await self._stop_hopeless()
+                    stop_at = self._monotonic() + _POLL_SECONDS  # it reads every part of some tasks: not at each end
                 await self._finish_all()
             except Unavailable as error:
                 log.warning("finisher: %s", error)
-            try:
-                await asyncio.wait_for(ended.wait(), _POLL_SECONDS)
-            except TimeoutError:
-                continue
-            ended.clear()
-            await asyncio.sleep(_TOGETHER_SECONDS)
+            if await happens(ended, _POLL_SECONDS):
+                ended.clear()
+                await asyncio.sleep(_TOGETHER_SECONDS)
 
     async def _finish_all(self) -> None:
         async with self._deployment.database.connection() as connection:
@@ -53,8 +57,8 @@ class Finisher:
         for task_id in ready:
             try:
                 await self._finish(task_id)
-            except Unavailable:
-                raise
+            except Unavailable as error:
+                log.warning("finishing task %d: %s; it is tried again", task_id, error)
             except Exception:
                 log.exception("finishing task %d; it is tried again", task_id)
 

@@ -9,12 +9,13 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from minions.domain.errors import InputUnreadable, MinionsError, NotFound, Unavailable
+from minions.domain.errors import InputUnreadable, MinionsError, Unavailable
 from minions.domain.lifecycle import TaskState
 from minions.domain.sizing import subtask_bytes
 from minions.domain.task import Task
 from minions.formats.detect import detect
 from minions.formats.split import ranges
+from minions.runtime.loops import happens
 from minions.server.actions.change_task import end_early
 from minions.server.deployment import Deployment, read_task
 from minions.server.inputs import InputObject
@@ -24,44 +25,61 @@ from minions.store.subtasks import NewSubtask
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 2.0
+_TOGETHER = 4
 _BATCH = 1000  # subtasks a transaction, and so a range of the queue: many servers do not wait for one row
 _FIRST_BATCH = 16  # the first are runnable while the rest is still being made
 _LOCK = 0x73706C69  # advisory locks of splitters are (this, task)
 
 
 class Splitter:
-    """Splits tasks, one after the other."""
+    """Splits tasks, a few at a time, so that a small one does not wait for the scan of a huge file."""
 
     def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment
+        self._splitting: set[int] = set()
+        self._set_aside: set[int] = set()  # another server has them, or their input does not answer: others first
         self.submitted = asyncio.Event()
 
     async def run(self) -> None:
         """Until cancelled: split what was submitted here at once, and what others left behind at the next poll."""
-        while True:
-            try:
-                for task_id in await self._waiting():
-                    await self._split_if_free(task_id)
-            except Unavailable as error:
-                log.warning("splitter: %s", error)
-            try:
-                await asyncio.wait_for(self.submitted.wait(), _POLL_SECONDS)
-            except TimeoutError:
-                continue
-            self.submitted.clear()
+        async with asyncio.TaskGroup() as group:
+            while True:
+                try:
+                    waiting = [each for each in await self._waiting() if each not in self._splitting]
+                    waiting.sort(key=self._set_aside.__contains__)
+                    for task_id in waiting[: _TOGETHER - len(self._splitting)]:
+                        self._splitting.add(task_id)
+                        group.create_task(self._try(task_id), name=f"split {task_id}")
+                except Unavailable as error:
+                    log.warning("splitter: %s", error)
+                await happens(self.submitted, _POLL_SECONDS)
+                self.submitted.clear()
+
+    async def _try(self, task_id: int) -> None:
+        """One task; what does not answer now is tried again at the next poll, and keeps no other task waiting."""
+        self._set_aside.add(task_id)
+        try:
+            if await self._split_if_free(task_id):
+                self._set_aside.discard(task_id)
+                self.submitted.set()  # there is room for another
+        except Unavailable as error:
+            log.warning("splitting task %d: %s", task_id, error)
+        finally:
+            self._splitting.discard(task_id)
 
     async def _waiting(self) -> list[int]:
         async with self._deployment.database.connection() as connection:
-            return await tasks.tasks_to_split(connection)
+            found = await tasks.tasks_to_split(connection)
+        self._set_aside.intersection_update(found)
+        return found
 
-    async def _split_if_free(self, task_id: int) -> None:
+    async def _split_if_free(self, task_id: int) -> bool:
+        """Whether it was ours to split; then it is split, or has failed."""
         async with self._alone(task_id) as free:
             if not free:
-                return
+                return False
             try:
                 await self._split(task_id)
-            except (InputUnreadable, NotFound) as error:
-                await self._refuse(task_id, error.message)
             except Unavailable:
                 raise
             except MinionsError as error:
@@ -69,6 +87,7 @@ class Splitter:
             except Exception:
                 log.exception("splitting task %d", task_id)
                 await self._refuse(task_id, "the input could not be split: an internal error, see the server's log")
+            return True
 
     @asynccontextmanager
     async def _alone(self, task_id: int) -> AsyncGenerator[bool]:
@@ -146,7 +165,9 @@ class Splitter:
 
     async def _append(self, task_id: int, first: int, batch: list[NewSubtask], position: dict[str, Any]) -> bool:
         async with self._deployment.database.transaction() as connection:
-            if await tasks.lock_task(connection, task_id) is not TaskState.SPLITTING:
+            found = await tasks.lock_task(connection, task_id)
+            # Another count: the connection of our advisory lock broke, and another server goes on with this task.
+            if found is None or found.state is not TaskState.SPLITTING or found.subtask_count != first:
                 return False
             await subtasks.append_subtasks(connection, task_id, first, batch, position)
         self._deployment.doorbell.ring()

@@ -181,7 +181,7 @@ CREATE TABLE minion_subtask_ledger (
     CHECK ((entry = 'part') = (part_start IS NOT NULL)),
     CHECK (part_start IS NULL OR part_end >= part_start),
     CHECK ((sha256 IS NULL) = (object_key IS NULL)),
-    CHECK (failed_rows BETWEEN 0 AND rows AND truncated_rows BETWEEN 0 AND rows),
+    CHECK (failed_rows >= 0 AND failed_rows <= rows AND truncated_rows >= 0 AND truncated_rows <= rows),
     CHECK (entry = 'part' OR rows = 0),
     CHECK (subtasks = 1 OR entry = 'cancelled')
 );

@@ -59,6 +59,23 @@ FROM acquired
 JOIN minion_subtask AS subtask USING (task_id, subtask_id)
 JOIN minion_task AS task USING (task_id);
 
+-- lock_head
+-- Wait for the oldest range of these lanes when a racer has locked it; a lock that outlives a racer is no racer's.
+-- Whoever waits here holds no other lock, so nobody waits for him in a ring.
+WITH patience AS MATERIALIZED (
+    SELECT set_config('lock_timeout', '500ms', true)
+), head AS MATERIALIZED (
+    SELECT head.range_id FROM patience CROSS JOIN unnest($1::text[]) AS wanted (lane)
+    CROSS JOIN LATERAL (
+        SELECT range_id, priority, task_id FROM minion_subtask_queue
+        WHERE ready AND lane = wanted.lane AND task_id <> ALL ($2::bigint[])
+        ORDER BY priority, task_id, first_subtask LIMIT 1
+    ) AS head
+    ORDER BY head.priority, head.task_id
+    LIMIT 1
+)
+SELECT range_id FROM minion_subtask_queue WHERE range_id = (SELECT range_id FROM head) FOR UPDATE;
+
 -- acquire_from_tasks
 -- The same over preferred tasks: $2 their ids, in the order of preference. What is left over goes to the lanes.
 WITH slot AS MATERIALIZED (
@@ -113,6 +130,8 @@ JOIN minion_task AS task USING (task_id);
 -- $18 subtasks (they must be those of the acquirement: the key of the part was made from them).
 -- The acquirement is the fence: it is gone or past the start when the call comes late or twice, and nothing changes.
 -- A final part must reach the end of its range, any other must stay inside, so that no row can be left out.
+-- Acquirements are locked in the order of their ids by every statement that takes several, so that none of them wait
+-- for each other in a ring.
 WITH given AS MATERIALIZED (
     SELECT * FROM unnest(
         $1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::boolean[], $6::bigint[], $7::bigint[], $8::bigint[],
@@ -120,22 +139,26 @@ WITH given AS MATERIALIZED (
         $17::bigint[], $18::int[]
     ) AS given (acquirement_id, executor_id, part_start, part_end, final, rows, failed_rows, truncated_rows, object_key,
         sha256, size_bytes, input_bytes, input_tokens, output_tokens, seconds, detail, task_id, subtask_id)
+), owned AS MATERIALIZED (
+    SELECT held.acquirement_id, held.task_id, held.subtask_id, held.attempt, held.losses, given.part_end, given.final
+    FROM minion_subtask_acquirement AS held
+    JOIN given ON held.acquirement_id = given.acquirement_id AND held.executor_id = given.executor_id
+        AND held.cursor = given.part_start AND held.task_id = given.task_id AND held.subtask_id = given.subtask_id
+    ORDER BY held.acquirement_id
+    FOR UPDATE OF held
+), fitting AS MATERIALIZED (
+    SELECT owned.* FROM owned JOIN minion_subtask AS subtask USING (task_id, subtask_id) JOIN given USING (acquirement_id)
+    WHERE CASE WHEN owned.final THEN owned.part_end >= given.part_start
+            AND (subtask.range_end IS NULL OR owned.part_end = subtask.range_end)
+        ELSE owned.part_end > given.part_start
+            AND (subtask.range_end IS NULL OR owned.part_end < subtask.range_end) END
 ), ended AS (
-    DELETE FROM minion_subtask_acquirement AS held USING given, minion_subtask AS subtask
-    WHERE given.final AND held.acquirement_id = given.acquirement_id
-        AND held.executor_id = given.executor_id AND held.cursor = given.part_start
-        AND held.task_id = given.task_id AND held.subtask_id = given.subtask_id
-        AND subtask.task_id = held.task_id AND subtask.subtask_id = held.subtask_id
-        AND given.part_end = coalesce(subtask.range_end, given.part_end)
+    DELETE FROM minion_subtask_acquirement AS held USING fitting
+    WHERE fitting.final AND held.acquirement_id = fitting.acquirement_id
     RETURNING held.acquirement_id, held.task_id, held.subtask_id, held.attempt, held.losses
 ), advanced AS (
-    UPDATE minion_subtask_acquirement AS held SET cursor = given.part_end FROM given, minion_subtask AS subtask
-    WHERE NOT given.final AND held.acquirement_id = given.acquirement_id
-        AND held.executor_id = given.executor_id AND held.cursor = given.part_start
-        AND held.task_id = given.task_id AND held.subtask_id = given.subtask_id
-        AND subtask.task_id = held.task_id AND subtask.subtask_id = held.subtask_id
-        AND given.part_end > given.part_start
-        AND given.part_end < coalesce(subtask.range_end, given.part_end + 1)
+    UPDATE minion_subtask_acquirement AS held SET cursor = fitting.part_end FROM fitting
+    WHERE NOT fitting.final AND held.acquirement_id = fitting.acquirement_id
     RETURNING held.acquirement_id, held.task_id, held.subtask_id, held.attempt, held.losses
 ), accepted AS (
     SELECT * FROM ended UNION ALL SELECT * FROM advanced
@@ -176,9 +199,15 @@ WITH given AS MATERIALIZED (
     WHERE task_id IN (SELECT task_id FROM minion_subtask_acquirement JOIN given USING (acquirement_id))
     ORDER BY task_id
     FOR SHARE
+), owned AS MATERIALIZED (
+    SELECT held.acquirement_id FROM minion_subtask_acquirement AS held
+    JOIN given ON held.acquirement_id = given.acquirement_id AND held.executor_id = given.executor_id
+    WHERE held.task_id = ANY (ARRAY(SELECT task_id FROM task))
+    ORDER BY held.acquirement_id
+    FOR UPDATE OF held
 ), ended AS (
-    DELETE FROM minion_subtask_acquirement AS held USING given, task
-    WHERE held.acquirement_id = given.acquirement_id AND held.executor_id = given.executor_id
+    DELETE FROM minion_subtask_acquirement AS held USING owned, given, task
+    WHERE held.acquirement_id = owned.acquirement_id AND held.acquirement_id = given.acquirement_id
         AND held.task_id = task.task_id
     RETURNING held.*, given.entry, given.reason, given.message, given.delay_seconds, task.lane, task.priority, task.paused
 ), judged AS (
@@ -206,13 +235,25 @@ SELECT acquirement_id, task_id, subtask_id, executor_id, (attempts < $7 AND lost
 
 -- promote_due
 -- Make ranges ready whose time has come; those of paused tasks wait until they are resumed.
-UPDATE minion_subtask_queue AS queue SET ready = NOT task.paused, not_before = NULL
-FROM minion_task AS task
-WHERE task.task_id = queue.task_id AND queue.range_id IN (
-    SELECT range_id FROM minion_subtask_queue WHERE not_before <= now()
-    ORDER BY not_before LIMIT 1000 FOR UPDATE SKIP LOCKED
+-- The tasks are locked first, as pausing and resuming do: read without the lock, `paused` can be the opposite of what
+-- is in force when the range changes, and then a paused task hands out work, or a resumed one never does.
+WITH due AS MATERIALIZED (
+    SELECT range_id, task_id FROM minion_subtask_queue WHERE not_before <= now() ORDER BY not_before LIMIT 1000
+), task AS MATERIALIZED (
+    SELECT task_id, paused FROM minion_task WHERE task_id IN (SELECT task_id FROM due)
+    ORDER BY task_id
+    FOR SHARE
+), free AS MATERIALIZED (
+    SELECT queue.range_id, queue.task_id FROM minion_subtask_queue AS queue
+    WHERE queue.range_id IN (SELECT range_id FROM due) AND queue.not_before IS NOT NULL
+        AND queue.task_id = ANY (ARRAY(SELECT task_id FROM task))
+    ORDER BY queue.range_id
+    FOR UPDATE OF queue SKIP LOCKED
 )
-RETURNING queue.range_id;
+UPDATE minion_subtask_queue AS queue SET ready = NOT task.paused, not_before = NULL
+FROM free JOIN task USING (task_id)
+WHERE queue.range_id = free.range_id
+RETURNING queue.range_id, queue.ready;
 
 -- held_by
 -- What an executor holds, if this is its running session; null session means any.
@@ -245,3 +286,12 @@ FOR UPDATE OF executor SKIP LOCKED;
 -- held_by_all
 -- What the executors in $1 hold.
 SELECT acquirement_id, executor_id FROM minion_subtask_acquirement WHERE executor_id = ANY ($1::bigint[]);
+
+-- has_ready
+-- Whether something waits that these lanes could have been given: a racer held it locked when we looked.
+SELECT EXISTS (
+    SELECT FROM unnest($1::text[]) AS wanted (lane) CROSS JOIN LATERAL (
+        SELECT FROM minion_subtask_queue
+        WHERE ready AND lane = wanted.lane AND task_id <> ALL ($2::bigint[]) LIMIT 1
+    ) AS head
+) AS ready;

@@ -16,8 +16,17 @@ SELECT executor_id, session, name, token_id, kinds, engines, memory_mb, preferen
 WHERE executor_id = $1;
 
 -- note_signs_of_life
--- One statement for all executors that were heard of since the last one.
-UPDATE minion_executor SET last_seen_at = now() WHERE executor_id = ANY ($1::bigint[]);
+-- One statement for all executors that were heard of since the last one; locked in order, since another server may
+-- have heard of the same ones. Who was only taken for offline ($2, the reason) is back.
+WITH heard AS MATERIALIZED (
+    SELECT executor_id FROM minion_executor WHERE executor_id = ANY ($1::bigint[]) ORDER BY executor_id
+    FOR NO KEY UPDATE
+)
+UPDATE minion_executor AS executor SET last_seen_at = now(),
+    state = CASE WHEN state = 'offline' AND state_reason = $2 THEN 'idle' ELSE state END,
+    state_reason = CASE WHEN state = 'offline' AND state_reason = $2 THEN 'heard of again' ELSE state_reason END,
+    state_since = CASE WHEN state = 'offline' AND state_reason = $2 THEN now() ELSE state_since END
+FROM heard WHERE executor.executor_id = heard.executor_id;
 
 -- heartbeat
 -- How the executor is; its state keeps the moment since when. Returns nothing when the session was replaced.
@@ -43,11 +52,12 @@ WHERE executor_id = ANY ($1::bigint[]) AND state <> 'offline';
 
 -- mark_silent
 -- Executors without work that fell silent: they lose nothing, but nobody should count on them.
-UPDATE minion_executor SET state = 'offline', state_reason = 'no sign of life', state_since = now()
+UPDATE minion_executor SET state = 'offline', state_reason = $2, state_since = now()
 WHERE state <> 'offline' AND last_seen_at < now() - make_interval(secs => $1)
     AND NOT EXISTS (
         SELECT FROM minion_subtask_acquirement AS held WHERE held.executor_id = minion_executor.executor_id
-    );
+    )
+RETURNING executor_id;
 
 -- list_executors
 -- $1 after this id, $2 one id only (null: all).
@@ -75,4 +85,10 @@ SELECT executor_id, name FROM minion_executor WHERE executor_id = ANY ($1::bigin
 SELECT kinds, engines, memory_mb FROM minion_executor WHERE state <> 'offline';
 
 -- prune_heartbeats
-DELETE FROM minion_heartbeat WHERE at < now() - make_interval(days => $1);
+-- A bounded number, so that the first run after a long pause is no long transaction.
+WITH old AS MATERIALIZED (
+    SELECT ctid FROM minion_heartbeat WHERE at < now() - make_interval(secs => $1 * 86400) LIMIT 10000
+), gone AS (
+    DELETE FROM minion_heartbeat WHERE ctid = ANY (ARRAY(SELECT ctid FROM old)) RETURNING 1
+)
+SELECT count(*)::int AS pruned FROM gone;

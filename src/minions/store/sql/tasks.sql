@@ -58,8 +58,11 @@ SELECT task_id, next_subtask, end_subtask - next_subtask, 'cancelled', attempt, 
 
 -- cancel_acquired
 -- Those under way too: their executors' calls come too late from now on.
-WITH gone AS (
-    DELETE FROM minion_subtask_acquirement WHERE task_id = $1 RETURNING *
+WITH held AS MATERIALIZED (
+    SELECT acquirement_id FROM minion_subtask_acquirement WHERE task_id = $1 ORDER BY acquirement_id FOR UPDATE
+), gone AS (
+    DELETE FROM minion_subtask_acquirement AS acquirement USING held
+    WHERE acquirement.acquirement_id = held.acquirement_id RETURNING acquirement.*
 )
 INSERT INTO minion_subtask_ledger
     (task_id, subtask_id, entry, executor_id, acquirement_id, attempt, losses, reason)
@@ -114,11 +117,12 @@ GROUP BY task.task_id, task.lane, task.priority
 ORDER BY min(wanted.place), task.priority, task.task_id LIMIT 64;
 
 -- pin_task
--- The first part fixes what all executors of the task must agree on. Returns the pin in force.
-WITH pinned AS (
-    UPDATE minion_task SET pin = $2 WHERE task_id = $1 AND pin IS NULL RETURNING pin
-)
-SELECT pin FROM pinned UNION ALL SELECT pin FROM minion_task WHERE task_id = $1 AND pin IS NOT NULL LIMIT 1;
+-- The first part fixes what all executors of the task must agree on.
+UPDATE minion_task SET pin = $2 WHERE task_id = $1 AND pin IS NULL RETURNING task_id;
+
+-- read_pin
+-- In a statement of its own: one that lost the race to pin does not see, in its own snapshot, what the winner wrote.
+SELECT pin FROM minion_task WHERE task_id = $1;
 
 -- recent_speed
 -- Bytes of input a second that one executor has done lately of this kind and model.
@@ -136,41 +140,51 @@ FROM (
 ) AS lately;
 
 -- subtask_counts
--- Where the task's subtasks stand, in one snapshot.
-SELECT
-    (SELECT subtask_count FROM minion_task WHERE task_id = $1) AS total,
-    (SELECT coalesce(sum(end_subtask - next_subtask), 0)::int FROM minion_subtask_queue WHERE task_id = $1) AS queued,
-    (SELECT count(*)::int FROM minion_subtask_acquirement WHERE task_id = $1) AS acquired,
-    coalesce(sum(subtasks) FILTER (WHERE entry = 'done'), 0)::int AS done,
-    coalesce(sum(subtasks) FILTER (WHERE entry = 'failed'), 0)::int AS failed,
-    coalesce(sum(subtasks) FILTER (WHERE entry = 'cancelled'), 0)::int AS cancelled
-FROM minion_subtask_ledger WHERE task_id = $1 AND entry IN ('done', 'failed', 'cancelled');
+-- Where the subtasks of each task in $1 stand, in one snapshot.
+SELECT task.task_id, task.subtask_count AS total,
+    (SELECT coalesce(sum(end_subtask - next_subtask), 0)::int FROM minion_subtask_queue AS queue
+        WHERE queue.task_id = task.task_id) AS queued,
+    (SELECT count(*)::int FROM minion_subtask_acquirement AS held WHERE held.task_id = task.task_id) AS acquired,
+    ended.done, ended.failed, ended.cancelled
+FROM minion_task AS task
+CROSS JOIN LATERAL (
+    SELECT coalesce(sum(subtasks) FILTER (WHERE entry = 'done'), 0)::int AS done,
+        coalesce(sum(subtasks) FILTER (WHERE entry = 'failed'), 0)::int AS failed,
+        coalesce(sum(subtasks) FILTER (WHERE entry = 'cancelled'), 0)::int AS cancelled
+    FROM minion_subtask_ledger AS ledger
+    WHERE ledger.task_id = task.task_id AND entry IN ('done', 'failed', 'cancelled')
+) AS ended
+WHERE task.task_id = ANY ($1::bigint[]);
 
 -- row_counts
--- What was committed for the task.
-SELECT coalesce(sum(rows), 0)::bigint AS rows, coalesce(sum(failed_rows), 0)::bigint AS failed_rows,
-    coalesce(sum(truncated_rows), 0)::bigint AS truncated_rows, coalesce(sum(input_tokens), 0)::bigint AS input_tokens,
-    coalesce(sum(output_tokens), 0)::bigint AS output_tokens, coalesce(sum(seconds), 0)::float8 AS seconds
-FROM minion_subtask_ledger WHERE task_id = $1 AND entry = 'part';
+-- What was committed for each task in $1.
+SELECT task_id, sum(rows)::bigint AS rows, sum(failed_rows)::bigint AS failed_rows,
+    sum(truncated_rows)::bigint AS truncated_rows, sum(input_tokens)::bigint AS input_tokens,
+    sum(output_tokens)::bigint AS output_tokens, sum(seconds)::float8 AS seconds
+FROM minion_subtask_ledger WHERE task_id = ANY ($1::bigint[]) AND entry = 'part'
+GROUP BY task_id;
 
 -- failure_counts
--- Failed rows by code.
-SELECT code, sum(count::bigint)::bigint AS rows
+-- Failed rows by code, of each task in $1.
+SELECT part.task_id, code, sum(count::bigint)::bigint AS rows
 FROM minion_subtask_ledger AS part CROSS JOIN LATERAL jsonb_each_text(part.detail -> 'failures') AS failure (code, count)
-WHERE part.task_id = $1 AND part.entry = 'part' AND part.failed_rows > 0
-GROUP BY code ORDER BY rows DESC, code;
+WHERE part.task_id = ANY ($1::bigint[]) AND part.entry = 'part' AND part.failed_rows > 0
+GROUP BY part.task_id, code ORDER BY rows DESC, code;
 
--- running_share
--- How far the subtasks under way are, in subtasks; a whole compressed file counts nothing until it is done.
-SELECT coalesce(sum((held.cursor - subtask.range_start)::float8 / (subtask.range_end - subtask.range_start)), 0)::float8
-    AS share, count(DISTINCT held.executor_id)::int AS executors
+-- running_shares
+-- How far the subtasks under way are, in subtasks, and how many executors hold some, of each task in $1; a whole
+-- compressed file counts nothing until it is done.
+SELECT held.task_id, count(DISTINCT held.executor_id)::int AS executors,
+    coalesce(sum((held.cursor - subtask.range_start)::float8 / (subtask.range_end - subtask.range_start)), 0)::float8
+    AS share
 FROM minion_subtask_acquirement AS held JOIN minion_subtask AS subtask USING (task_id, subtask_id)
-WHERE held.task_id = $1;
+WHERE held.task_id = ANY ($1::bigint[])
+GROUP BY held.task_id;
 
--- recent_rows
--- Rows committed in the last minute, and over how many seconds.
-SELECT coalesce(sum(part.rows), 0)::bigint AS rows,
-    greatest(1, least(60, extract(epoch FROM now() - (SELECT started_at FROM minion_task WHERE task_id = $1))))::float8
-    AS seconds
-FROM minion_subtask_ledger AS part
-WHERE part.task_id = $1 AND part.entry = 'part' AND part.at > now() - interval '1 minute';
+-- recent_rates
+-- Rows a second committed over the last minute, or since the start, of each task in $1.
+SELECT part.task_id, (sum(part.rows)
+    / greatest(1, least(60, extract(epoch FROM now() - min(task.started_at)))))::float8 AS rows_per_second
+FROM minion_subtask_ledger AS part JOIN minion_task AS task USING (task_id)
+WHERE part.task_id = ANY ($1::bigint[]) AND part.entry = 'part' AND part.at > now() - interval '1 minute'
+GROUP BY part.task_id;

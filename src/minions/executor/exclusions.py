@@ -1,0 +1,55 @@
+"""Exclusions: tasks that an executor cannot do, and for how long it leaves each alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from minions.executor.plan import exclusion_seconds
+
+_MOST_TOLD = 256
+
+
+@dataclass(slots=True)
+class _Exclusion:
+    reason: str = ""
+    failures: int = 0
+    until: float = 0.0
+
+
+class Exclusions:
+    """Each failure of a task keeps this executor away from it for longer; a success forgets them all."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._found: dict[str, _Exclusion] = {}
+
+    def add(self, task: str, reason: str) -> None:
+        """The task failed here. reason: for the owner."""
+        exclusion = self._found.setdefault(task, _Exclusion())
+        exclusion.failures += 1
+        exclusion.until = self._monotonic() + exclusion_seconds(exclusion.failures)
+        exclusion.reason = reason
+
+    def forget(self, task: str) -> None:
+        """The task works here."""
+        self._found.pop(task, None)
+
+    def tasks(self) -> list[str]:
+        """Those to be left alone now; of too many, the ones that failed last."""
+        return [task for task, _ in self._in_force()][-_MOST_TOLD:]
+
+    def reasons(self) -> list[str]:
+        """Why they are left alone."""
+        return [exclusion.reason for _, exclusion in self._in_force()]
+
+    def seconds_left(self) -> float | None:
+        """Until the first of them may be tried again; None when there is none."""
+        now = self._monotonic()
+        return min((exclusion.until - now for _, exclusion in self._in_force()), default=None)
+
+    def _in_force(self) -> list[tuple[str, _Exclusion]]:
+        now = self._monotonic()
+        found = [(task, exclusion) for task, exclusion in self._found.items() if exclusion.until > now]
+        return sorted(found, key=lambda entry: entry[1].until)

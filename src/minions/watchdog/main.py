@@ -1,0 +1,67 @@
+"""Running a watchdog: one is active, by an advisory lock; others stand by."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from minions.domain.errors import Unavailable
+from minions.store.database import GONE, Connection, dedicated
+from minions.store.migrations import is_migrated
+from minions.watchdog.passes.finish_stuck import finish_stuck
+from minions.watchdog.passes.prune import prune
+from minions.watchdog.passes.release_silent import release_silent
+from minions.watchdog.settings import WatchdogSettings
+
+log = logging.getLogger(__name__)
+
+_LOCK = 0x6D69_7761_7463_68  # advisory lock of the active watchdog
+
+
+async def watch(settings: WatchdogSettings) -> None:
+    """Watch until cancelled, as SIGTERM and SIGINT do (`runtime.signals`); a database that is away is waited for.
+
+    Two active ones would be harmless, since every pass locks what it changes; the lock only spares the second its work.
+    It belongs to the connection on which the passes run, so that losing one is losing the other.
+    """
+    while True:
+        try:
+            async with dedicated(settings.database_url) as connection:
+                await _until_active(connection, settings.poll_seconds)
+                log.info("this watchdog is active")
+                await _run_passes(connection, settings)
+        except Unavailable as error:
+            log.warning("watchdog: %s", error)
+        await asyncio.sleep(settings.poll_seconds)
+
+
+async def _until_active(connection: Connection, poll_seconds: float) -> None:
+    told = False
+    while not (await is_migrated(connection) and await connection.fetchval("SELECT pg_try_advisory_lock($1)", _LOCK)):
+        if not told:
+            log.info("waiting: another watchdog is active, or no server has set up the database yet")
+            told = True
+        await asyncio.sleep(poll_seconds)
+
+
+async def _run_passes(connection: Connection, settings: WatchdogSettings) -> None:
+    clock = asyncio.get_running_loop()
+    check_at = clock.time()
+    while True:
+        await _logged("release_silent", lambda: release_silent(connection, settings.lease_seconds))
+        if clock.time() >= check_at:
+            check_at = clock.time() + settings.check_seconds
+            await _logged("finish_stuck", lambda: finish_stuck(connection))
+            await _logged("prune", lambda: prune(connection, settings.heartbeat_days, settings.silent_offline_seconds))
+        await asyncio.sleep(settings.poll_seconds)
+
+
+async def _logged(name: str, work: Callable[[], Awaitable[object]]) -> None:
+    """One pass; a fault in it must not keep the others from running."""
+    try:
+        await work()
+    except (Unavailable, *GONE):
+        raise
+    except Exception:
+        log.exception("the pass %s failed; it runs again at its next turn", name)

@@ -1,0 +1,1 @@
+"""Passes: each looks once and does one thing."""

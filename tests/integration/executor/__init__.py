@@ -1,0 +1,1 @@
+"""Executors against a real server and a real PostgreSQL."""

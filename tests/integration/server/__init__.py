@@ -1,0 +1,1 @@
+"""The server in process, with a real PostgreSQL and real files."""

@@ -1,0 +1,62 @@
+"""Servers in process: as many as a test wants, on one database and one folder of objects."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from minions.server.app import build_app
+from minions.server.deployment import ensure_tokens, open_deployment
+from minions.server.settings import ServerSettings
+from tests.integration.server.driving import Served
+from tests.services.migrated import migrated_url
+
+__all__ = ["migrated_url"]
+
+DeploymentFactory = Callable[..., Awaitable[Served]]
+
+
+@pytest.fixture
+async def deployment_factory(migrated_url: str, tmp_path: Path) -> AsyncGenerator[DeploymentFactory]:
+    """Starts a server; settings can be named. `background=False` leaves out the loops: nothing is split or finished."""
+    async with AsyncExitStack() as stack:
+
+        async def start(*, background: bool = True, **changed: Any) -> Served:
+            given: dict[str, Any] = {
+                "database_url": migrated_url,
+                "objects": str(tmp_path / "objects"),
+                "label": "development",
+                "accepts_files": True,
+                "admin_token": "mns_admin",
+                "executor_token": "mns_executor",
+                "lease_seconds": 45.0,
+            }
+            settings = ServerSettings(**(given | changed))
+            deployment = await stack.enter_async_context(open_deployment(settings))
+            await ensure_tokens(deployment)
+            app = build_app(deployment)
+            if background:
+                await stack.enter_async_context(app.router.lifespan_context(app))
+            transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+            headers = {"Authorization": f"Bearer {settings.admin_token}"}
+            client = httpx.AsyncClient(transport=transport, base_url="http://server", headers=headers, timeout=40)
+            return Served(deployment, settings, client, transport)
+
+        yield start
+
+
+@pytest.fixture
+async def served(deployment_factory: DeploymentFactory) -> Served:
+    """One server."""
+    return await deployment_factory()
+
+
+@pytest.fixture
+def client(served: Served) -> httpx.AsyncClient:
+    """The administrator's client of that server."""
+    return served.client
