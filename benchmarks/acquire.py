@@ -21,13 +21,12 @@ import json
 import subprocess
 import sys
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from deployment import Databases, Server, databases, report, say, server, workplace
-
 from minions.domain.inputs import InputFormat, SubtaskRange
 from minions.domain.lifecycle import TaskState
 from minions.domain.matching import Lane
@@ -35,7 +34,7 @@ from minions.domain.names import TaskName
 from minions.domain.specification import EmbedParameters
 from minions.domain.task import NewTask, Specification
 from minions.store import subtasks, tasks
-from minions.store.database import Database
+from minions.store.database import Connection, Database
 from minions.store.subtasks import NewSubtask
 
 _CLIENTS = 64
@@ -59,14 +58,9 @@ class Queue:
         """Make subtasks until `pending` wait."""
         database = await Database.open(self.url, connections=1)
         try:
-            if not self._task_id:
-                self._task_id = await _new_task(database)
-            fresh = not self._made
-            while self._made - self._used < self.pending:
-                await self._append(database, min(_BATCH, self.pending - self._made + self._used))
-            if fresh:  # not before: a running task without subtasks would be finished
-                async with database.connection() as connection:
-                    await tasks.change_state(connection, self._task_id, TaskState.RUNNING)
+            while (missing := self.pending - self._made + self._used) > 0:
+                async with database.transaction() as connection:
+                    await self._append(connection, min(_BATCH, missing))
         finally:
             await database.close()
 
@@ -74,20 +68,26 @@ class Queue:
         """So many were taken."""
         self._used += subtasks
 
-    async def _append(self, database: Database, number: int) -> None:
+    async def _append(self, connection: Connection, number: int) -> None:
+        """The task gets its first subtasks in the transaction that makes it: no splitter and no finisher sees it
+        without."""
+        fresh = not self._task_id
+        if fresh:
+            self._task_id = await _new_task(connection)
         size = self.pending * _SUBTASK_BYTES * 2
         form = InputFormat("jsonl")
         batch = [
             NewSubtask(_OBJECT, '"1"', size, SubtaskRange(at * _SUBTASK_BYTES, (at + 1) * _SUBTASK_BYTES), form)
             for at in range(self._made, self._made + number)
         ]
-        async with database.transaction() as connection:
-            await tasks.lock_task(connection, self._task_id)
-            await subtasks.append_subtasks(connection, self._task_id, self._made, batch, {})
+        await tasks.lock_task(connection, self._task_id)
+        await subtasks.append_subtasks(connection, self._task_id, self._made, batch, {})
+        if fresh:
+            await tasks.change_state(connection, self._task_id, TaskState.RUNNING)
         self._made += number
 
 
-async def _new_task(database: Database) -> int:
+async def _new_task(connection: Connection) -> int:
     task = NewTask(
         name=TaskName("benchmarks", "queue", "nothing"),
         kind="embed",
@@ -95,16 +95,15 @@ async def _new_task(database: Database) -> int:
         model="none/none",
         lane=Lane("embed", "embedding", 1024).key,
         priority=100,
-        specification=Specification(EmbedParameters(), (_OBJECT,), None, "parquet", _SUBTASK_BYTES),
+        specification=Specification(EmbedParameters.model_validate({}), (_OBJECT,), None, "parquet", _SUBTASK_BYTES),
         request_sha256=bytes(32),
         idempotency_key=None,
         created_by="",
         input_bytes=0,
     )
-    async with database.transaction() as connection:
-        task_id = await tasks.insert_task(connection, task)
-        assert task_id is not None
-        await tasks.change_state(connection, task_id, TaskState.SPLITTING)
+    task_id = await tasks.insert_task(connection, task)
+    assert task_id is not None
+    await tasks.change_state(connection, task_id, TaskState.SPLITTING)
     return task_id
 
 
@@ -152,39 +151,46 @@ def peer(name: str, url: str, jobs: int, setting: int) -> float:
     return json.loads(done.stdout)["jobs_per_second"]
 
 
-def measure(place: Path, made: Databases, *, quick: bool) -> dict[str, Any]:
-    """All rounds."""
+_PEERS = {"procrastinate": ("procrastinate", 10), "pgqueuer": ("pgqueuer", 10), "pgqueuer_100": ("pgqueuer", 100)}
+
+
+@contextmanager
+def serving(queue: Queue, directory: Path) -> Generator[Load]:
+    """A server with a full queue, and executors that have warmed it: statements prepared, tokens remembered."""
+    with server(queue.url, directory) as target:
+        say(f"making {queue.pending:,} subtasks")
+        asyncio.run(queue.fill())
+        with load(target) as running:
+            running.play(1_000, 0)
+            queue.use(1_000 + _CLIENTS)
+            yield running
+
+
+def play_rounds(place: Path, made: Databases, *, quick: bool) -> tuple[dict[str, list[Any]], dict[str, list[float]]]:
+    """What each round found: of the executors, and of the other queues."""
     shallow = Queue(made.create(), 10_000)
     deep = Queue(made.create(), 100_000 if quick else 1_000_000)
     cycles, rounds, jobs = (2_000, 1, 1_000) if quick else (6_000, 5, 10_000)
-    seen: dict[str, list[dict[str, float]]] = {"1e4": [], "1e6": [], "1e4_holding": []}
-    peers: dict[str, list[float]] = {"procrastinate": [], "pgqueuer": [], "pgqueuer_100": []}
-    with ExitStack() as stack:
-        loads: list[tuple[str, Queue, int, Load]] = []
-        for name, queue in (("1e4", shallow), ("1e6", deep)):
-            target = stack.enter_context(server(queue.url, place / name))
-            say(f"making {queue.pending:,} subtasks")
-            asyncio.run(queue.fill())
-            running = stack.enter_context(load(target))
-            loads.append((name, queue, 0, running))
-            if name == "1e4":
-                loads.append(("1e4_holding", queue, 1, running))
-            queue.use(1_000 + _CLIENTS)
-            running.play(1_000, 0)  # warm: statements are prepared, tokens and sessions remembered
+    seen: dict[str, list[Any]] = {"1e4": [], "1e4_holding": [], "1e6": []}
+    peers: dict[str, list[float]] = {name: [] for name in _PEERS}
+    with serving(shallow, place / "1e4") as few, serving(deep, place / "1e6") as many:
+        turns = [("1e4", shallow, 0, few), ("1e4_holding", shallow, 1, few), ("1e6", deep, 0, many)]
         for number in range(rounds):
-            for name, queue, ahead, running in loads:
+            for name, queue, ahead, running in turns:
                 asyncio.run(queue.fill())
-                figures = running.play(cycles, ahead)
+                seen[name].append(running.play(cycles, ahead))
                 queue.use(cycles + _CLIENTS)
-                seen[name].append(figures)
-                say(f"round {number + 1}, {name}: " + ", ".join(f"{key} {value:.2f}" for key, value in figures.items()))
-            for name, library, setting in (
-                ("procrastinate", "procrastinate", 10),
-                ("pgqueuer", "pgqueuer", 10),
-                ("pgqueuer_100", "pgqueuer", 100),
-            ):
+                told = ", ".join(f"{key} {value:.2f}" for key, value in seen[name][-1].items())
+                say(f"round {number + 1}, {name}: {told}")
+            for name, (library, setting) in _PEERS.items():
                 peers[name].append(peer(library, made.create(), jobs, setting))
                 say(f"round {number + 1}, {name}: {peers[name][-1]:,.0f} jobs a second")
+    return seen, peers
+
+
+def measure(place: Path, made: Databases, *, quick: bool) -> dict[str, Any]:
+    """The medians of all rounds."""
+    seen, peers = play_rounds(place, made, quick=quick)
     found: dict[str, Any] = {}
     for name, figures in seen.items():
         found[f"cycles_per_second_{name}"] = median(each["cycles_per_second"] for each in figures)
@@ -194,8 +200,6 @@ def measure(place: Path, made: Databases, *, quick: bool) -> dict[str, Any]:
     for name, rates in peers.items():
         suffix = "per_second_batch_100" if name.endswith("_100") else "per_second"
         found[f"{name.removesuffix('_100')}_{suffix}"] = median(rates)
-    found["times_procrastinate"] = found["cycles_per_second_1e4"] / found["procrastinate_per_second"]
-    found["rate_1e6_to_1e4"] = found["cycles_per_second_1e6"] / found["cycles_per_second_1e4"]
     return found | made.settings()
 
 

@@ -150,6 +150,7 @@ async def play_round(executors: list[Executor], cycles: int, ahead: int) -> dict
 
 async def main(url: str, token: str, clients: int) -> None:
     place = urlsplit(url)
+    host, port = place.hostname or "", place.port or 80
     heads = {
         verb: (
             f"POST /api/v1/executor/{verb} HTTP/1.1\r\nHost: {place.netloc}\r\nAuthorization: Bearer {token}\r\n"
@@ -160,7 +161,7 @@ async def main(url: str, token: str, clients: int) -> None:
     loop = asyncio.get_running_loop()
     executors: list[Executor] = []
     for number in range(clients):
-        _, wire = await loop.create_connection(Wire, place.hostname, place.port)
+        _, wire = await loop.create_connection(Wire, host, port)
         executors.append(Executor(wire, heads))
         await executors[-1].register(number)
     print("ready", flush=True)

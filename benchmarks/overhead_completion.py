@@ -14,6 +14,7 @@ it before the first subtask is there, and the manifest.
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -22,9 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from deployment import databases, executor, report, say, server, workplace
-from versus import answer_jobs, bare, chat_model, compare, system_turn
-
 from minions.local.docstrings import collect
+from versus import answer_jobs, bare, chat_model, compare, system_turn
 
 _PROMPT = "Say what this Python function is for: {text}"
 _PROMPTS = 96
@@ -43,8 +43,8 @@ def prompts() -> list[dict[str, str]]:
 def complete_alone() -> None:
     """The bare side. A job without `parallel` uses the last one that was given."""
     import psutil
-    import xllamacpp
 
+    xllamacpp: Any = importlib.import_module("xllamacpp")  # it has no types
     loaded: dict[int, Any] = {}
     rows = prompts()
 

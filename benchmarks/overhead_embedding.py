@@ -21,9 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from deployment import databases, executor, report, say, server, workplace
-from versus import answer_jobs, bare, compare, embedding_model, system_turn
-
 from minions.local.docstrings import collect
+from versus import answer_jobs, bare, compare, embedding_model, system_turn
 
 _CALL_ROWS = 2_000
 
@@ -33,7 +32,7 @@ def encode_alone() -> None:
     import torch
     from sentence_transformers import SentenceTransformer
 
-    model = SentenceTransformer(str(embedding_model()), device="cpu")
+    model: Any = SentenceTransformer(str(embedding_model()), device="cpu")
     texts = [row["text"] for row in collect()]
 
     def work(job: dict[str, Any]) -> dict[str, Any]:

@@ -8,11 +8,11 @@ job to the last. Both run on uvloop.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 import time
 from datetime import timedelta
+from typing import Any, cast
 
 import asyncpg  # the drivers that these libraries recommend
 import procrastinate
@@ -52,10 +52,11 @@ async def run_procrastinate(url: str, jobs: int, concurrency: int) -> float:
     async def nothing() -> None:
         clock.tick()
 
+    arguments: list[dict[str, Any]] = [{}]
     async with app.open_async():
         await app.schema_manager.apply_schema_async()
         for at in range(0, jobs, _BULK):
-            await nothing.batch_defer_async(*({} for _ in range(min(_BULK, jobs - at))))
+            await nothing.batch_defer_async(*(arguments * min(_BULK, jobs - at)))
         await app.run_worker_async(
             wait=False, concurrency=concurrency, delete_jobs="always", install_signal_handlers=False
         )
@@ -64,7 +65,7 @@ async def run_procrastinate(url: str, jobs: int, concurrency: int) -> float:
 
 async def run_pgqueuer(url: str, jobs: int, batch_size: int) -> float:
     clock = Clock()
-    async with asyncpg.create_pool(url, min_size=5, max_size=20) as pool:
+    async with cast("Any", asyncpg).create_pool(url, min_size=5, max_size=20) as pool:
         driver = AsyncpgPoolDriver(pool)
         app = PgQueuer(driver)
         await app.qm.queries.install()

@@ -24,11 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from deployment import Server, databases, report, say, server, start_executor, stop, watchdog, workplace
-from versus import embedding_model
-
 from minions.local.docstrings import collect
 from minions.local.up import HEARTBEAT_SECONDS, LEASE_SECONDS, PROGRESS_SECONDS
 from minions.store.database import Connection, connect
+from versus import embedding_model
 
 _EXECUTORS = 4
 _LOOK_SECONDS = 0.02
@@ -126,11 +125,11 @@ async def _run_task(
         task = running.submit(str(embedding_model()), _PARAMETERS, upload, subtask_bytes=subtask_bytes)
         task_id = await connection.fetchval("SELECT max(task_id) FROM minion_task")
         begun = await _begun(connection, task_id)
-        rerun = await _kill_one(connection, task_id, victims) if victims else (0.0, 0)
+        seconds, held = await _kill_one(connection, task_id, victims) if victims else (0.0, 0)
         view = await asyncio.to_thread(running.wait, task, _LIMIT_SECONDS, 0.5)
         if view["rows"]["ok"] != len(rows):
             raise RuntimeError(f"{view['rows']['ok']} of {len(rows)} rows came back")
-        return await _makespan(connection, task_id, begun), *rerun
+        return await _makespan(connection, task_id, begun), seconds, held
     finally:
         await connection.close()
 

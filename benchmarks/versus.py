@@ -16,7 +16,6 @@ from statistics import median
 from typing import Any
 
 from deployment import Server, say
-
 from minions.store.database import connect
 
 _TURN_SECONDS = 300.0

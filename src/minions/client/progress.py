@@ -101,8 +101,9 @@ def _length(said: list[tuple[str, str]]) -> int:
 class ProgressPrinter:
     """Shows a task's progress on a stream: a bar that moves on a terminal, else one line every 30 s and at the end."""
 
-    def __init__(self, clock: Callable[[], float], stream: TextIO | None = None) -> None:
+    def __init__(self, clock: Callable[[], float], stream: TextIO | None = None, indent: int = 0) -> None:
         self._stream = stream or sys.stderr
+        self._indent = " " * indent
         self._clock = clock
         self._live: Live | None = None
         self._said_at: float | None = None
@@ -128,13 +129,21 @@ class ProgressPrinter:
         if self._live is not None:
             from rich.text import Text
 
-            width = self._live.console.width
-            line = Text.assemble(*progress_line(view, width - 1), no_wrap=True, overflow="ellipsis")
+            width = self._live.console.width - len(self._indent)
+            line = Text.assemble(self._indent, *progress_line(view, width - 1), no_wrap=True, overflow="ellipsis")
             self._live.update(line, refresh=True)
             return
         now = self._clock()
         due = self._said_at is None or now - self._said_at >= LINE_EVERY_SECONDS
         line = "".join(text for text, _ in progress_line(view, None))
         if (due or view.state in ENDED_TASK_STATES) and line != self._said:
-            print(line, file=self._stream, flush=True)
+            print(f"{self._indent}{line}", file=self._stream, flush=True)
             self._said_at, self._said = now, line
+
+    def note(self, *pieces: str | tuple[str, str]) -> None:
+        """One line that stays, above the bar."""
+        from rich.console import Console
+        from rich.text import Text
+
+        console = self._live.console if self._live is not None else Console(file=self._stream, soft_wrap=True)
+        console.print(Text.assemble(self._indent, *pieces), highlight=False)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
+import textwrap
 import time
-from collections.abc import Callable, Coroutine, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ import typer
 
 if TYPE_CHECKING:
     from minions.client.client import Client
+    from minions.client.progress import ProgressPrinter
     from minions.client.task import Task
     from minions.local.demo_work import Models
     from minions.local.up import LocalDeployment
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _KILL_SHARE = 0.4
 _VICTIM = 1
+_INDENT = 12
 
 
 def command(
@@ -111,19 +114,19 @@ def _input(folder: Path, rows: int | None) -> Path:
 
 def _embed(client: Client, models: Models, docstrings: Path, victim: str, kill: Callable[[], None]) -> Task:
     where = "weights from a package" if models.packaged else "weights from the hub"
-    _step("Embed", f"all-MiniLM-L6-v2 ({where}), one task, cut into subtasks that two executors pull")
+    _step("Embed", f"all-MiniLM-L6-v2 ({where}); two executors pull subtasks of one task")
     task = client.embed(docstrings, model=models.embedding, column="text", id="name", project="demo")
     killed_at = 0.0
     held: list[int] = []
-    with _bar() as show:
+    with _printer() as printer:
         for view in task.follow(timeout=1800):
-            show(view)
+            printer.show(view)
             if not killed_at and view.done_share >= _KILL_SHARE and not task.ended:
                 held = [each.subtask_id for each in task.subtasks("acquired") if each.executor == victim]
                 if held:
                     kill()
                     killed_at = time.monotonic()
-                    _note("✗", f"kill -9 of {victim}, which holds {_subtasks(held)}", "red")
+                    printer.note(("✗ ", "red"), (f"kill -9 of {victim}, which holds {_subtasks(held)}", "red"))
     _tell_recovery(task, victim, held)
     return task
 
@@ -155,9 +158,9 @@ def _complete(client: Client, models: Models, folder: Path, docstrings: Path) ->
         context_tokens=demo_work.CONTEXT_TOKENS,
         project="demo",
     )
-    with _bar() as show:
+    with _printer() as printer:
         for view in task.follow(timeout=1800):
-            show(view)
+            printer.show(view)
     return task
 
 
@@ -236,16 +239,14 @@ def _own_file() -> None:
 
 
 def _subtasks(numbers: list[int]) -> str:
-    noun = "subtask" if len(numbers) == 1 else "subtasks"
-    return f"{noun} {' and '.join(map(str, numbers))}"
+    *first, last = map(str, numbers)
+    return f"subtasks {', '.join(first)} and {last}" if first else f"subtask {last}"
 
 
-@contextmanager
-def _bar() -> Generator[Callable[[TaskView], None]]:
+def _printer() -> ProgressPrinter:
     from minions.client.progress import ProgressPrinter
 
-    with ProgressPrinter(time.monotonic) as printer:
-        yield printer.show
+    return ProgressPrinter(time.monotonic, indent=_INDENT)
 
 
 def _title() -> None:
@@ -258,13 +259,19 @@ def _title() -> None:
 def _step(name: str, text: str) -> None:
     from minions.commands.output import to_stderr
 
-    to_stderr((f"  {name:<10}", "bold cyan"), text)
+    first, *more = textwrap.wrap(text, max(40, shutil.get_terminal_size((100, 24)).columns - _INDENT - 1))
+    to_stderr((f"  {name:<{_INDENT - 2}}", "bold cyan"), first)
+    for line in more:
+        to_stderr(" " * _INDENT, line)
 
 
 def _note(mark: str, text: str, style: str) -> None:
     from minions.commands.output import to_stderr
 
-    to_stderr("            ", (mark, style or "dim"), " ", (text, style if style != "bold" else ""))
+    width = max(40, shutil.get_terminal_size((100, 24)).columns - _INDENT - 3)
+    for number, line in enumerate(textwrap.wrap(text, width)):
+        start = (mark, style or "dim") if number == 0 else " "
+        to_stderr(" " * _INDENT, start, " ", (line, style if style != "bold" else ""))
 
 
 def _say(text: str, style: str) -> None:

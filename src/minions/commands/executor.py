@@ -76,7 +76,9 @@ def command(
     ] = None,
     ollama_url: Annotated[
         str | None,
-        typer.Option("--ollama-url", metavar="URL", envvar="MINIONS_OLLAMA_URL", help="Offer this Ollama's models."),
+        typer.Option(
+            "--ollama-url", metavar="URL", envvar="MINIONS_OLLAMA_URL", help="Default: this machine's, if it runs."
+        ),
     ] = None,
     openai_url: Annotated[
         str | None,

@@ -32,7 +32,7 @@ def command(
         int | None, typer.Option("--threads", metavar="NUMBER", min=1, help="CPU threads of each executor's engines.")
     ] = None,
     ollama_url: Annotated[
-        str | None, typer.Option("--ollama-url", metavar="URL", help="Offer this Ollama's models.")
+        str | None, typer.Option("--ollama-url", metavar="URL", help="Default: this machine's, if it runs.")
     ] = None,
     openai_url: Annotated[
         str | None, typer.Option("--openai-url", metavar="URL", help="Offer a local OpenAI-compatible server.")

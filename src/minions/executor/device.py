@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import subprocess
@@ -10,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 
 from minions.domain.models import EngineName
@@ -17,6 +19,8 @@ from minions.executor.settings import ExecutorSettings
 
 _MODEL_SHARE = 0.75  # of the memory; the rest is the owner's
 _MEGABYTE = 1024 * 1024
+_PROBE_SECONDS = 1.0
+OLLAMA_URL = "http://127.0.0.1:11434"
 
 
 def installed_engines(settings: ExecutorSettings) -> list[EngineName]:
@@ -31,6 +35,15 @@ def installed_engines(settings: ExecutorSettings) -> list[EngineName]:
     if settings.openai_url is not None:
         found.append("openai_server")
     return found
+
+
+async def find_ollama() -> str | None:
+    """The address of this machine's own Ollama, if it runs."""
+    with contextlib.suppress(httpx.HTTPError):
+        async with httpx.AsyncClient(timeout=_PROBE_SECONDS, trust_env=False) as client:
+            if (await client.get(f"{OLLAMA_URL}/api/version")).is_success:
+                return OLLAMA_URL
+    return None
 
 
 def model_memory_mb(settings: ExecutorSettings) -> int | None:

@@ -7,12 +7,13 @@ import logging
 import random
 import signal
 import time
+from dataclasses import replace
 
 import httpx
 
 from minions.domain.errors import MinionsError, SessionReplaced
 from minions.executor.agent import Agent, unless
-from minions.executor.device import describe, installed_engines, model_memory_mb
+from minions.executor.device import describe, find_ollama, installed_engines, model_memory_mb
 from minions.executor.identity import own_state
 from minions.executor.plan import pause_seconds
 from minions.executor.server_link import ServerLink
@@ -34,6 +35,8 @@ async def run_executor(settings: ExecutorSettings) -> None:
     Raises Conflict when the state directory is in use, AccessDenied when the server refuses the token.
     """
     settings.cache.mkdir(parents=True, exist_ok=True)
+    if settings.ollama_url is None:
+        settings = replace(settings, ollama_url=await find_ollama())
     with own_state(settings.state) as instance:
         memory_mb = model_memory_mb(settings)
         request = RegisterRequest(

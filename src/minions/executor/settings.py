@@ -12,8 +12,9 @@ class ExecutorSettings:
 
     state: a directory of its own (identity, lock, logs). cache: where models are kept. kinds: what it takes (embed,
     complete). memory_mb: what a model may use; None: three quarters of the machine's. threads: CPU threads of an
-    engine; None lets it choose. device: mps, cuda or cpu; None takes the best there is. ollama_url, openai_url: local
-    servers; None means that this engine is not offered. part_seconds: how often a long subtask commits what it has.
+    engine; None lets it choose. device: mps, cuda or cpu; None takes the best there is. ollama_url: None looks for
+    this machine's own Ollama. openai_url: None means that this engine is not offered. part_seconds: how often a long
+    subtask commits what it has.
     """
 
     server: str

@@ -102,6 +102,7 @@ class Database:
 
     def __init__(self, url: str, pool: _Pool) -> None:
         self.url = url
+        self.patience_seconds = 10.0  # for a free connection
         self._pool = pool
 
     @classmethod
@@ -131,7 +132,7 @@ class Database:
     async def connection(self) -> AsyncGenerator[Connection]:
         """A connection from the pool."""
         try:
-            async with self._pool.acquire(timeout=10) as connection:
+            async with self._pool.acquire(timeout=self.patience_seconds) as connection:
                 yield connection
         except GONE as error:
             raise Unavailable(f"PostgreSQL does not answer: {type(error).__name__}") from error

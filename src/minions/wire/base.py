@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 class Message(BaseModel):
     """A message, checked once at the door."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="null")
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="null", allow_inf_nan=False)
 
 
 class Answer(BaseModel):

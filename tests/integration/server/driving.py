@@ -68,7 +68,7 @@ def fields(document: dict[str, Any]) -> dict[str, str]:
 
 def lines(count: int) -> bytes:
     """Rows of equal length as JSONL."""
-    return b"".join(json.dumps({"text": f"row {row:06d}", "id": row}).encode() + b"\n" for row in range(count))
+    return b"".join(json.dumps({"text": f"row {row:06d}", "id": f"{row:06d}"}).encode() + b"\n" for row in range(count))
 
 
 LINE_BYTES = len(lines(1))

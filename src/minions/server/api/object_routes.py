@@ -43,8 +43,8 @@ def _routes(prefix: str, store: FileObjects, secret: bytes, *, writable: bool) -
         facts = await store.head(key)
         headers = {"ETag": facts.etag, "Accept-Ranges": "bytes"}
         start, end, status = 0, facts.size_bytes, 200
-        if wanted := request.headers.get("range"):
-            start, end = _parse_range(wanted, facts.size_bytes)
+        if (wanted := _parse_range(request.headers.get("range", ""), facts.size_bytes)) is not None:
+            start, end = wanted
             if start >= end:
                 return Response(status_code=416, headers=headers | {"Content-Range": f"bytes */{facts.size_bytes}"})
             headers["Content-Range"] = f"bytes {start}-{end - 1}/{facts.size_bytes}"
@@ -77,11 +77,11 @@ async def _checked(request: Request, expected_bytes: int | None) -> AsyncGenerat
         raise ValidationFailed([FieldError("body", "cut", cut)])
 
 
-def _parse_range(header: str, size_bytes: int) -> tuple[int, int]:
-    """[start, end) of a Range header, clipped to the object; the whole object when it is no single range."""
+def _parse_range(header: str, size_bytes: int) -> tuple[int, int] | None:
+    """[start, end) of a Range header, clipped to the object; None, the whole object, when it is no single range."""
     found = _RANGE.fullmatch(header.strip())
     if found is None or found[1] == found[2] == "":
-        return 0, size_bytes
+        return None
     if found[1] == "":
         return max(0, size_bytes - int(found[2])), size_bytes
     end = int(found[2]) + 1 if found[2] else size_bytes

@@ -215,7 +215,13 @@ WITH given AS MATERIALIZED (
 ), noted AS (
     INSERT INTO minion_subtask_ledger
         (task_id, subtask_id, entry, executor_id, acquirement_id, attempt, losses, reason, message)
-    SELECT task_id, subtask_id, entry, executor_id, acquirement_id, attempts, lost_owners, reason, message FROM judged
+    SELECT task_id, subtask_id, said, executor_id, acquirement_id, attempts, lost_owners, why, message FROM (
+        SELECT *, entry AS said, reason AS why, 1 AS place FROM judged
+        UNION ALL
+        SELECT *, 'failed', CASE WHEN lost_owners >= $8 THEN 'owners_lost' ELSE reason END, 2 FROM judged
+        WHERE attempts >= $7 OR lost_owners >= $8
+    ) AS entries
+    ORDER BY place, task_id, subtask_id
 ), again AS (
     INSERT INTO minion_subtask_queue (lane, priority, task_id, first_subtask, next_subtask, end_subtask, attempt, losses,
         cursor, ready, not_before)
@@ -224,12 +230,6 @@ WITH given AS MATERIALIZED (
         CASE WHEN delay_seconds > 0 THEN now() + make_interval(secs => delay_seconds) END
     FROM judged WHERE attempts < $7 AND lost_owners < $8
     ORDER BY task_id, subtask_id
-), aside AS (
-    INSERT INTO minion_subtask_ledger
-        (task_id, subtask_id, entry, executor_id, acquirement_id, attempt, losses, reason, message)
-    SELECT task_id, subtask_id, 'failed', executor_id, acquirement_id, attempts, lost_owners,
-        CASE WHEN lost_owners >= $8 THEN 'owners_lost' ELSE reason END, message
-    FROM judged WHERE attempts >= $7 OR lost_owners >= $8
 )
 SELECT acquirement_id, task_id, subtask_id, executor_id, (attempts < $7 AND lost_owners < $8) AS queued FROM judged;
 

@@ -1,0 +1,1 @@
+"""The watchdog with a real PostgreSQL."""

@@ -1,0 +1,224 @@
+"""The watchdog: it takes from the silent, never because the server was away, and stands by for another."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from minions.store import access, acquirements, executors
+from minions.store.database import Connection, dedicated
+from minions.watchdog.main import watch
+from minions.watchdog.passes.finish_stuck import finish_stuck
+from minions.watchdog.passes.prune import prune
+from minions.watchdog.passes.release_silent import release_silent
+from minions.watchdog.settings import WatchdogSettings
+from tests.contracts.store.world import LANE, add_executor, add_task, broken, places, whole
+from tests.services.postgres import PostgresService
+
+LEASE = 90.0
+
+
+async def serving_for(connection: Connection, seconds: float) -> None:
+    await connection.execute(
+        "UPDATE minion_deployment SET server_seen_at = now(), serving_since = now() - make_interval(secs => $1)",
+        seconds,
+    )
+
+
+async def silent_for(connection: Connection, executor: int, seconds: float) -> None:
+    await connection.execute(
+        "UPDATE minion_executor SET last_seen_at = now() - make_interval(secs => $2) WHERE executor_id = $1",
+        executor,
+        seconds,
+    )
+
+
+async def one_silent(connection: Connection) -> tuple[int, int, int]:
+    """(task of 4 subtasks, executor that fell silent with two of them, executor that is well and holds one)."""
+    silent, well = await add_executor(connection), await add_executor(connection)
+    task = await add_task(connection, 4)
+    await acquirements.acquire_from_lanes(connection, [silent, silent, well], [LANE.key], [])
+    await serving_for(connection, 3600)
+    await silent_for(connection, silent, LEASE + 30)
+    await silent_for(connection, well, LEASE - 30)
+    return task, silent, well
+
+
+async def test_what_a_silent_executor_holds_goes_back(connection: Connection) -> None:
+    task, silent, well = await one_silent(connection)
+    heard = asyncio.Event()
+    await connection.add_listener(acquirements.CHANNEL, lambda *_: heard.set())
+    given = await release_silent(connection, LEASE)
+    assert [each.queued for each in given] == [True, True]
+    async with asyncio.timeout(5):
+        await heard.wait()
+    assert await broken(connection) == []
+    assert len((await places(connection, task))["queued"]) == 3
+    assert len(await acquirements.held_in_any_session(connection, well)) == 1
+    rows = await connection.fetch("SELECT executor_id, entry, reason, message, losses FROM minion_subtask_ledger")
+    assert [(row["executor_id"], row["entry"], row["reason"], row["losses"]) for row in rows] == [
+        (silent, "lost", "executor_silent", 1)
+    ] * 2
+    assert {row["message"] for row in rows} == {"no sign of life for 120 s"}
+    states = {each.executor_id: each.state for each in await executors.list_executors(connection)}
+    assert (states[silent], states[well]) == ("offline", "starting")
+    assert await release_silent(connection, LEASE) == []
+
+
+async def test_silence_while_the_server_was_away_is_nobodys_fault(connection: Connection) -> None:
+    await one_silent(connection)
+    await serving_for(connection, LEASE - 1)  # it came back a short while ago
+    assert await release_silent(connection, LEASE) == []
+    await connection.execute("UPDATE minion_deployment SET server_seen_at = now() - interval '6 seconds'")
+    assert await release_silent(connection, LEASE) == []  # it is away now
+    await access.note_serving(connection)
+    assert await access.serving_seconds(connection) < 1  # a gap: counted anew
+    assert await release_silent(connection, LEASE) == []
+    await serving_for(connection, LEASE + 1)
+    assert len(await release_silent(connection, LEASE)) == 2
+
+
+async def test_a_sign_of_life_in_the_last_moment_wins(migrated_url: str, connection: Connection) -> None:
+    _, silent, _ = await one_silent(connection)
+    async with dedicated(migrated_url) as other, other.transaction():
+        await executors.note_signs_of_life(other, [silent])
+        assert await release_silent(connection, LEASE) == []
+    assert await release_silent(connection, LEASE) == []
+
+
+async def test_two_watchdogs_at_once_are_harmless(migrated_url: str, connection: Connection) -> None:
+    task, _, _ = await one_silent(connection)
+    async with dedicated(migrated_url) as other:
+        given = await asyncio.gather(release_silent(connection, LEASE), release_silent(other, LEASE))
+    assert sorted(len(each) for each in given) == [0, 2]
+    assert len((await places(connection, task))["queued"]) == 3
+
+
+async def test_the_fifth_loss_sets_a_subtask_aside(connection: Connection) -> None:
+    executor = await add_executor(connection)
+    task = await add_task(connection, 1)
+    await serving_for(connection, 3600)
+    for _ in range(5):
+        await acquirements.acquire_from_lanes(connection, [executor], [LANE.key], [])
+        await silent_for(connection, executor, LEASE + 1)
+        await release_silent(connection, LEASE)
+    assert await places(connection, task) == {"failed": [0]}
+
+
+async def test_what_is_stuck_is_reported_and_left_alone(
+    connection: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    executor = await add_executor(connection)
+    lost, stuck, late, idle = [await add_task(connection, 3) for _ in range(4)]
+    await serving_for(connection, 3600)
+    held = await acquirements.acquire_from_lanes(connection, [executor] * 12, [LANE.key], [lost, stuck, late])
+    await acquirements.commit_parts(connection, [whole(each) for each in held])
+    assert await finish_stuck(connection) == 0
+    await connection.execute("DELETE FROM minion_subtask_queue WHERE task_id = $1", lost)
+    await connection.execute("UPDATE minion_subtask_queue SET ready = false WHERE task_id = $1", stuck)
+    await connection.execute(
+        "UPDATE minion_subtask_queue SET ready = false, not_before = now() - interval '10 minutes' WHERE task_id = $1",
+        late,
+    )
+    await connection.execute("UPDATE minion_subtask_ledger SET at = now() - interval '1 hour' WHERE task_id = $1", idle)
+    with caplog.at_level(logging.ERROR):
+        assert await finish_stuck(connection) == 4
+    assert "has 3 subtasks, of which 0 wait, 0 are under way and 0 have ended: 3" in caplog.text
+    assert caplog.text.count("3 subtasks should be available and are not") == 2
+    assert "nothing open for 3600 s" in caplog.text
+    assert await finish_stuck(connection) == 4
+    await connection.execute("UPDATE minion_deployment SET server_seen_at = now() - interval '1 hour'")
+    assert await finish_stuck(connection) == 1, "without a server, waiting is no fault"
+
+
+async def test_old_samples_are_forgotten_and_the_silent_are_offline(connection: Connection) -> None:
+    gone, well, busy = [await add_executor(connection) for _ in range(3)]
+    await add_task(connection, 1)
+    await acquirements.acquire_from_lanes(connection, [busy], [LANE.key], [])
+    for days in (0, 29, 31, 400):
+        await connection.execute(
+            "INSERT INTO minion_heartbeat (executor_id, state, at) VALUES ($1, 'idle', now() - make_interval(days => $2))",
+            well,
+            days,
+        )
+    for executor in (gone, busy):
+        await silent_for(connection, executor, 1000)
+    await serving_for(connection, 600)
+    await prune(connection, 30, 660)
+    assert await connection.fetchval("SELECT count(*) FROM minion_heartbeat") == 2
+    assert {each.state for each in await executors.list_executors(connection)} == {"starting"}
+    await serving_for(connection, 3600)
+    await prune(connection, 30, 660)
+    states = {each.executor_id: each.state for each in await executors.list_executors(connection)}
+    assert states == {gone: "offline", well: "starting", busy: "starting"}
+
+
+@asynccontextmanager
+async def watching(url: str) -> AsyncGenerator[asyncio.Task[None]]:
+    settings = WatchdogSettings(database_url=url, lease_seconds=LEASE, poll_seconds=0.05, check_seconds=0.1)
+    task = asyncio.create_task(watch(settings))
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def eventually(found: Callable[[], object]) -> None:
+    for _ in range(200):
+        if found():
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("it did not come")
+
+
+async def released(connection: Connection, task: int) -> None:
+    for _ in range(250):
+        if len((await places(connection, task)).get("queued", [])) == 3:
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("nothing was released")
+
+
+async def test_a_standby_takes_over(
+    migrated_url: str, connection: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "minions.watchdog")
+    async with watching(migrated_url) as first:
+        await eventually(lambda: caplog.text.count("is active") - caplog.text.count("another watchdog is active") == 1)
+        async with watching(migrated_url):
+            await eventually(lambda: "waiting: another watchdog" in caplog.text)
+            first.cancel()
+            await asyncio.gather(first, return_exceptions=True)
+            task, _, _ = await one_silent(connection)
+            await released(connection, task)
+
+
+async def test_it_waits_for_a_database_that_restarts_or_is_not_set_up(
+    migrated_url: str, database_url: str, postgres: PostgresService, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "minions.watchdog")
+    async with watching(database_url), watching(migrated_url):
+        await eventually(lambda: "this watchdog is active" in caplog.text)
+        await asyncio.to_thread(postgres.restart)
+        async with dedicated(migrated_url) as connection:
+            task, _, _ = await one_silent(connection)
+            await released(connection, task)
+    assert "no server has set up the database yet" in caplog.text
+
+
+async def test_a_pass_that_fails_does_not_stop_the_others(
+    migrated_url: str, connection: Connection, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken_pass(_: Connection) -> int:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("minions.watchdog.main.finish_stuck", broken_pass)
+    async with watching(migrated_url):
+        await eventually(lambda: "the pass finish_stuck failed" in caplog.text)
+        task, _, _ = await one_silent(connection)
+        await released(connection, task)

@@ -1,0 +1,1 @@
+"""Whole deployments of real processes, some of which die."""
