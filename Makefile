@@ -31,7 +31,7 @@ bench: $(VENV)/.bench  ## Measure every figure and write benchmarks/RESULTS.md
 	@$(BIN)/python benchmarks/run.py
 
 schema: $(VENV)/.dev  ## Dump the schema that the migrations make
-	@$(BIN)/python -m minions.store.dump_schema
+	@$(BIN)/python -m tests.services.write_schema
 
 docs: $(VENV)/.dev  ## Write docs/cli.md from --help
 	@$(BIN)/python -m minions.commands.reference > docs/cli.md

@@ -153,6 +153,19 @@ def test_a_name_is_taken_once(minions: CommandLine, server: str) -> None:
         assert client.task("default/default/passages").id == first.id
 
 
+def test_the_same_file_with_the_same_key_is_the_same_task(minions: CommandLine, server: str) -> None:
+    """Each try uploads the file anew, and yet it is the same request; other content under that key is not."""
+    assert server
+    command = ("submit", "embed", "passages.jsonl", "--model", MODEL, "--idempotency-key", "night-7", "--quiet")
+    first, second = minions(*command), minions(*command)
+    assert (first.code, second.code) == (0, 0)
+    assert first.out == second.out
+    Path("passages.jsonl").write_text('{"text": "another"}\n')
+    changed = minions(*command)
+    assert changed.code == 1
+    assert "used for another request" in changed.err
+
+
 def test_a_damaged_part_is_found(minions: CommandLine, server: str, executor: HandExecutor, tmp_path: Path) -> None:
     with Client(server, ADMIN) as client:
         task = client.embed("passages.jsonl", model=MODEL, name="passages")

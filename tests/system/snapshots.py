@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import traceback
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -50,7 +51,13 @@ def watched(database_url: str, task: str) -> Generator[Snapshots]:
                     await connection.close(timeout=2)
             await asyncio.sleep(_PAUSE_SECONDS)
 
-    thread = threading.Thread(target=lambda: asyncio.run(look()), name="snapshots")
+    def run() -> None:
+        try:
+            asyncio.run(look())
+        except Exception:
+            found.broken.append(traceback.format_exc())
+
+    thread = threading.Thread(target=run, name="snapshots")
     thread.start()
     try:
         yield found

@@ -16,12 +16,7 @@ from minions.executor.engine_process import EngineProcess
 from minions.executor.engines.base import EngineRequest
 from tests.services.models import embedding_model
 
-_WORDS = """
-amber bridge cloud dune ember field garden harbor island jacket kitchen lake meadow north ocean paper quarter river
-stone table uncle valley water yellow zero apple bread circle dance engine forest glass horse iron jungle king letter
-mountain night orange pencil queen road school train university village window year airport bottle camera doctor
-evening finger green hotel
-""".split()
+_WORDS = Path(__file__).with_name("words.txt").read_text().split()
 _EMPTY_EVERY = 1000
 _DIFFERENT = 3000  # what one process has to compute; the pool computes every row
 Vectors = np.ndarray[Any, np.dtype[np.float32]]

@@ -247,14 +247,16 @@ class AsyncClient:
                 wrong = file_refusal(inputs, await self.server())
                 if wrong:
                     raise ValidationFailed(wrong)
-            names = [await self._place(entry) for entry in inputs]
+            names = [await self._place(entry, idempotency_key is not None) for entry in inputs]
         call = calls.submit(request.model_copy(update={"inputs": names}), idempotency_key or uuid.uuid4().hex)
         return AsyncTask(self._connection, await self._connection.send(call))
 
-    async def _place(self, entry: Input) -> str:
+    async def _place(self, entry: Input, repeatable: bool) -> str:
         if entry.file is None:
             return entry.uri or entry.label
-        upload = await self._connection.send(calls.announce_upload(entry.file.filename, entry.file.size_bytes))
+        sha256 = await asyncio.to_thread(entry.file.sha256) if repeatable else None
+        announced = calls.announce_upload(entry.file.filename, entry.file.size_bytes, sha256)
+        upload = await self._connection.send(announced)
         await self._connection.put_file(upload.link, entry.file.path, entry.file.size_bytes)
         return upload.upload
 

@@ -52,8 +52,8 @@ def server() -> Call[ServerView]:
     return Call("GET", f"{PREFIX}/server", ServerView)
 
 
-def announce_upload(filename: str, size_bytes: int) -> Call[UploadAnswer]:
-    body = UploadRequest(filename=filename, size_bytes=size_bytes)
+def announce_upload(filename: str, size_bytes: int, sha256: str | None) -> Call[UploadAnswer]:
+    body = UploadRequest(filename=filename, size_bytes=size_bytes, sha256=sha256)
     return Call("POST", f"{PREFIX}/uploads", UploadAnswer, body=body)
 
 

@@ -199,15 +199,20 @@ class Client:
             wrong = file_refusal(inputs, self.server())
             if wrong:
                 raise ValidationFailed(wrong)
-        names = [self._place(entry, upload_progress) for entry in inputs]
+        repeatable = idempotency_key is not None
+        names = [self._place(entry, upload_progress, repeatable) for entry in inputs]
         call = calls.submit(request.model_copy(update={"inputs": names}), idempotency_key or uuid.uuid4().hex)
         return Task(self._connection, self._connection.send(call))
 
-    def _place(self, entry: Input, progress: UploadProgress | None) -> str:
-        """The name that the server knows an input by: its URI, or the upload that it became."""
+    def _place(self, entry: Input, progress: UploadProgress | None, repeatable: bool) -> str:
+        """The name that the server knows an input by: its URI, or the upload that it became.
+
+        repeatable: handing in the same content again is to be the same request.
+        """
         if entry.file is None:
             return entry.uri or entry.label
-        upload = self._connection.send(calls.announce_upload(entry.file.filename, entry.file.size_bytes))
+        sha256 = entry.file.sha256() if repeatable else None
+        upload = self._connection.send(calls.announce_upload(entry.file.filename, entry.file.size_bytes, sha256))
         sent = None if progress is None else partial(progress, entry.label)
         self._connection.put_file(upload.link, entry.file.path, entry.file.size_bytes, sent)
         return upload.upload

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tempfile
 from collections.abc import Generator, Iterable, Mapping
@@ -30,6 +31,11 @@ class LocalFile:
     @property
     def filename(self) -> str:
         return self.path.name[-255:]
+
+    def sha256(self) -> str:
+        """Of its bytes, in hexadecimal; reads the whole file."""
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

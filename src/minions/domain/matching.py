@@ -65,4 +65,5 @@ def explain(waiting: dict[Lane, int], offer: Capabilities) -> list[str]:
 
 
 def _gigabytes(megabytes: int) -> str:
-    return f"{megabytes / 1024:.0f} GB" if megabytes >= 1024 else f"{megabytes} MB"
+    """Rounded down, so that what is a little too small never reads as large enough."""
+    return f"{megabytes * 10 // 1024 / 10:g} GB" if megabytes >= 1024 else f"{megabytes} MB"

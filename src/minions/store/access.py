@@ -46,6 +46,7 @@ class Upload:
     size_bytes: int
     key: str
     token_id: int | None
+    sha256: bytes | None
 
 
 async def insert_token(
@@ -87,10 +88,10 @@ async def revoke_token(connection: Connection, token_id: int) -> bool:
 
 
 async def insert_upload(
-    connection: Connection, *, filename: str, size_bytes: int, key: str, token_id: int | None
+    connection: Connection, *, filename: str, size_bytes: int, key: str, token_id: int | None, sha256: bytes | None
 ) -> int:
     """Announce an upload; returns its number."""
-    row = await one_of(connection, "insert_upload", filename, size_bytes, key, token_id)
+    row = await one_of(connection, "insert_upload", filename, size_bytes, key, token_id, sha256)
     assert row is not None
     return row["upload_id"]
 
@@ -104,7 +105,9 @@ async def read_upload(connection: Connection, upload_id: int) -> Upload | None:
     row = await one_of(connection, "read_upload", upload_id)
     if row is None:
         return None
-    return Upload(row["upload_id"], row["filename"], row["size_bytes"], row["object_key"], row["token_id"])
+    return Upload(
+        row["upload_id"], row["filename"], row["size_bytes"], row["object_key"], row["token_id"], row["sha256"]
+    )
 
 
 async def read_deployment(connection: Connection) -> Deployment:

@@ -34,6 +34,7 @@ class Connection(Protocol):
     async def add_listener(self, channel: str, callback: Listener) -> None: ...
     def is_closed(self) -> bool: ...
     async def close(self, *, timeout: float | None = None) -> None: ...  # noqa: ASYNC109 -- asyncpg's name
+    def terminate(self) -> None: ...
 
 
 class _Pool(Protocol):
@@ -64,6 +65,7 @@ GONE = (
     asyncpg.TransactionRollbackError,  # a deadlock or a conflict: nothing was done
     asyncpg.ReadOnlySQLTransactionError,  # a replica that is not promoted yet
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # a connection that is being lost, used before that is noticed
     ConnectionError,
     OSError,
     TimeoutError,
@@ -133,7 +135,11 @@ class Database:
         """A connection from the pool."""
         try:
             async with self._pool.acquire(timeout=self.patience_seconds) as connection:
-                yield connection
+                try:
+                    yield connection
+                except asyncpg.InternalClientError:
+                    connection.terminate()  # its state is unknown: nobody else may get it
+                    raise
         except GONE as error:
             raise Unavailable(f"PostgreSQL does not answer: {type(error).__name__}") from error
 

@@ -1,13 +1,10 @@
 """Dumping the schema of a migrated database as `schema.sql`, the same text from every version of PostgreSQL.
 
-Run as `python -m minions.store.dump_schema DATABASE_URL > src/minions/store/schema.sql`. It reads the catalog instead
+`make schema` writes it anew. It reads the catalog instead
 of running pg_dump, whose output changes between versions.
 """
 
 from __future__ import annotations
-
-import asyncio
-import sys
 
 from minions.store.database import Connection, connect
 
@@ -71,7 +68,3 @@ async def _table(connection: Connection, oid: int, name: str, options: list[str]
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(asyncio.run(dump_schema(sys.argv[1])))

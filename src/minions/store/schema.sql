@@ -217,10 +217,12 @@ CREATE TABLE minion_upload (
     upload_id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
     filename text NOT NULL,
     size_bytes bigint NOT NULL,
+    sha256 bytea,
     object_key text NOT NULL,
     token_id bigint,
     created_at timestamp with time zone NOT NULL DEFAULT now(),
     CONSTRAINT minion_upload_pkey PRIMARY KEY (upload_id),
     CONSTRAINT minion_upload_token_id_fkey FOREIGN KEY (token_id) REFERENCES minion_token(token_id),
+    CONSTRAINT minion_upload_sha256_check CHECK ((octet_length(sha256) = 32)),
     CONSTRAINT minion_upload_size_bytes_check CHECK ((size_bytes >= 0))
 );

@@ -18,10 +18,14 @@ TokenScope = Literal["admin", "submit", "executor"]
 
 
 class UploadRequest(Message):
-    """Announce a file, to get a link that it can be PUT to."""
+    """Announce a file, to get a link that it can be PUT to.
+
+    sha256: of its bytes. With it, the same file handed in again is the same input to an Idempotency-Key.
+    """
 
     filename: str = Field(min_length=1, max_length=255)
     size_bytes: Count
+    sha256: Sha256 | None = None
 
 
 class UploadAnswer(Answer):

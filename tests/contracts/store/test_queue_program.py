@@ -11,7 +11,7 @@ from typing import Literal
 import pytest
 
 from minions.domain.lifecycle import TaskState
-from minions.domain.subtask import Acquired, GiveBack
+from minions.domain.subtask import Acquired, GiveBack, PartCommit
 from minions.store import acquirements, tasks
 from minions.store.database import Connection, Database
 from tests.contracts.store.world import LANE, OTHER_LANE, RANGE, add_executor, add_task, append, broken, part
@@ -93,7 +93,7 @@ class Program:
 
     async def commit(self, connection: Connection) -> None:
         """A batch of parts: right ones, and such as come late or twice, from another, or do not fit."""
-        batch = {}
+        batch: dict[int, tuple[int, PartCommit]] = {}
         for place in self.chance.sample(range(len(self.believed)), min(len(self.believed), self.chance.randint(1, 3))):
             held, cursor = self.believed[place]
             end = held.range.end

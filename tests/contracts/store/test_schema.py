@@ -18,7 +18,7 @@ from minions.store.queries import query, query_names
 
 async def test_schema_sql_is_what_the_migrations_make(migrated_url: str) -> None:
     kept = files("minions.store").joinpath("schema.sql").read_text(encoding="utf-8")
-    assert await dump_schema(migrated_url) == kept, "run: python -m minions.store.dump_schema URL > …/schema.sql"
+    assert await dump_schema(migrated_url) == kept, "run: make schema"
 
 
 async def test_the_dump_makes_the_same_database(migrated_url: str, database_url: str) -> None:

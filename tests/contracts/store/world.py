@@ -43,7 +43,7 @@ async def add_task(
         model="/model",
         lane=lane.key,
         priority=priority,
-        specification=Specification(EmbedParameters(), ("objects:in.jsonl",), None, "parquet", None),
+        specification=Specification(EmbedParameters.model_validate({}), ("objects:in.jsonl",), None, "parquet", None),
         request_sha256=b"0" * 32,
         idempotency_key=None,
         created_by="test",

@@ -6,7 +6,7 @@ import asyncio
 import json
 import secrets
 import socket
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -113,6 +113,12 @@ class Rig:
         page: list[Row] = (await self.http.get(f"/api/v1/tasks/{task}/parts?limit=1000")).json()["data"]
         return page
 
+    async def until_parts(self, task: str, count: int) -> None:
+        """Wait until so many parts are committed."""
+        async with asyncio.timeout(30):
+            while len(await self.parts(task)) < count:
+                await asyncio.sleep(0.03)
+
     async def rows(self, task: str) -> list[Row]:
         """All rows of the results, in order; each part is compared with its hash."""
         found: list[Row] = []
@@ -148,13 +154,16 @@ class Rig:
         stall_seconds: float | None = None,
         url: str | None = None,
         monotonic: Callable[[], float] | None = None,
+        files: Mapping[str, str] | None = None,
     ) -> AsyncGenerator[Running]:
-        """An executor, stopped at the end of the block unless it was before."""
+        """An executor, stopped at the end of the block unless it was before. files: what its engine finds."""
         self._executors += 1
         name = f"e{self._executors}"
         state, cache = self.home / name, self.home / f"{name}-cache"
         state.mkdir()
         cache.mkdir()
+        for file, content in (files or {}).items():
+            (cache / file).write_text(content)
         settings = ExecutorSettings(
             server=url or self.url, token=EXECUTOR, name=name, state=state, cache=cache, part_seconds=part_seconds,
             threads=1, device="cpu",

@@ -36,7 +36,7 @@ class ScriptedEngine:
         """See Engine.load."""
         model = self._request.model
         self._note("loaded.txt", model)
-        if model == "/m/missing":
+        if model == "/m/missing" or (self._request.cache / "no-model").exists():
             raise ModelUnavailable(f"there is no model at {model} on this machine")
         if model == "/m/unloadable":
             os.abort()

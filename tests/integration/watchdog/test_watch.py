@@ -51,7 +51,11 @@ async def one_silent(connection: Connection) -> tuple[int, int, int]:
 async def test_what_a_silent_executor_holds_goes_back(connection: Connection) -> None:
     task, silent, well = await one_silent(connection)
     heard = asyncio.Event()
-    await connection.add_listener(acquirements.CHANNEL, lambda *_: heard.set())
+
+    def hear(_connection: object, _process: int, _channel: str, _payload: str) -> None:
+        heard.set()
+
+    await connection.add_listener(acquirements.CHANNEL, hear)
     given = await release_silent(connection, LEASE)
     assert [each.queued for each in given] == [True, True]
     async with asyncio.timeout(5):
@@ -141,7 +145,8 @@ async def test_old_samples_are_forgotten_and_the_silent_are_offline(connection: 
     await acquirements.acquire_from_lanes(connection, [busy], [LANE.key], [])
     for days in (0, 29, 31, 400):
         await connection.execute(
-            "INSERT INTO minion_heartbeat (executor_id, state, at) VALUES ($1, 'idle', now() - make_interval(days => $2))",
+            "INSERT INTO minion_heartbeat (executor_id, state, at) "
+            "VALUES ($1, 'idle', now() - make_interval(days => $2))",
             well,
             days,
         )

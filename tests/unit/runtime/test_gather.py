@@ -34,9 +34,25 @@ class Statement:
         return [ValueError("this one") if ask < 0 else ask * 10 for ask in asks]
 
 
+def _same(_: int) -> None:
+    """One group for all."""
+
+
+def _unique(_: int) -> object:
+    return object()
+
+
+def _parity(ask: int) -> int:
+    return ask % 2
+
+
+def _last_digit(ask: int) -> int:
+    return ask % 10
+
+
 @asynccontextmanager
 async def gathering(statement: Statement, **changed: Any) -> AsyncGenerator[Gatherer[int, int]]:
-    options: dict[str, Any] = {"workers": 1, "group": lambda ask: None, "key": lambda ask: object()}
+    options: dict[str, Any] = {"workers": 1, "group": _same, "key": _unique}
     gatherer = Gatherer[int, int](statement, unheard=statement.unheard.append, **(options | changed))
     serving = asyncio.create_task(gatherer.run())
     try:
@@ -68,7 +84,7 @@ async def test_what_arrives_while_a_statement_runs_shares_the_next() -> None:
 
 async def test_groups_keys_and_the_most_divide_batches() -> None:
     statement = Statement()
-    async with gathering(statement, group=lambda ask: ask % 2, key=lambda ask: ask % 10, most=3) as gatherer:
+    async with gathering(statement, group=_parity, key=_last_digit, most=3) as gatherer:
         asked = await asks(gatherer, statement, 1, 3, 2, 13 + 100, 5, 7, 9, 4)
         statement.go_on.set()
         assert await asyncio.gather(*asked) == [10, 30, 20, 1130, 50, 70, 90, 40]

@@ -59,7 +59,7 @@ Key = Annotated[
     typer.Option(
         "--idempotency-key",
         metavar="KEY",
-        help="Handing in the same URIs again with the same key gives the same task.",
+        help="Handing in the same again with the same key gives the same task.",
     ),
 ]
 Wait = Annotated[bool, typer.Option("--wait", "--watch", "-w", help="Stay until it has ended.")]

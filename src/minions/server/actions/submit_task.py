@@ -51,7 +51,7 @@ async def submit_task(
     deployment: Deployment, token: Token, request: SubmitRequest, idempotency_key: str | None
 ) -> Submitted:
     """Store a task as submitted. Raises ValidationFailed with every error found, or Conflict."""
-    request_sha256 = hashlib.sha256(request.model_dump_json().encode()).digest()
+    request_sha256 = await _identity(deployment, request)
     if idempotency_key is not None:
         idempotency_key = f"{token.token_id}:{idempotency_key}"
         if earlier := await _submitted_before(deployment, idempotency_key, request_sha256):
@@ -96,6 +96,18 @@ async def submit_task(
         if request.task_name is not None:
             raise await _name_taken(deployment, name)
         new = replace(new, name=replace(name, task_name=f"{stem}-{secrets.token_hex(3)}"))
+
+
+async def _identity(deployment: Deployment, request: SubmitRequest) -> bytes:
+    """A hash of what is asked for; an upload counts by its content, since each try uploads the file anew."""
+    inputs = list(request.inputs)
+    async with deployment.database.connection() as connection:
+        for index, given in enumerate(inputs):
+            if given.startswith("upl_"):
+                upload = await access.read_upload(connection, number_of("upl", given))
+                if upload is not None and upload.sha256 is not None:
+                    inputs[index] = f"sha256:{upload.sha256.hex()}"
+    return hashlib.sha256(request.model_copy(update={"inputs": inputs}).model_dump_json().encode()).digest()
 
 
 async def _submitted_before(deployment: Deployment, key: str, request_sha256: bytes) -> Task | None:

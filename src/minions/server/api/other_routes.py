@@ -61,9 +61,15 @@ def other_routes(deployment: Deployment) -> APIRouter:  # noqa: C901, PLR0915 --
     async def upload(request: UploadRequest, token: Submitter) -> UploadAnswer:
         """Announce a file; PUT its bytes to the link."""
         seconds = deployment.settings.link_seconds
+        sha256 = bytes.fromhex(request.sha256) if request.sha256 else None
         async with database.transaction() as connection:
             number = await access.insert_upload(
-                connection, filename=request.filename, size_bytes=request.size_bytes, key="", token_id=token.token_id
+                connection,
+                filename=request.filename,
+                size_bytes=request.size_bytes,
+                key="",
+                token_id=token.token_id,
+                sha256=sha256,
             )
             key = upload_key(public_id("upl", number), request.filename)
             await access.name_upload(connection, number, key)

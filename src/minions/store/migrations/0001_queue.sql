@@ -29,6 +29,7 @@ CREATE TABLE minion_upload (
     upload_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     filename text NOT NULL,
     size_bytes bigint NOT NULL CHECK (size_bytes >= 0),
+    sha256 bytea CHECK (octet_length(sha256) = 32),
     object_key text NOT NULL,
     token_id bigint REFERENCES minion_token,
     created_at timestamptz NOT NULL DEFAULT now()

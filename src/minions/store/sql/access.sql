@@ -23,7 +23,7 @@ SELECT count(*) FROM minion_token WHERE revoked_at IS NULL;
 UPDATE minion_token SET revoked_at = now() WHERE token_id = $1 AND revoked_at IS NULL RETURNING token_id;
 
 -- insert_upload
-INSERT INTO minion_upload (filename, size_bytes, object_key, token_id) VALUES ($1, $2, $3, $4)
+INSERT INTO minion_upload (filename, size_bytes, object_key, token_id, sha256) VALUES ($1, $2, $3, $4, $5)
 RETURNING upload_id;
 
 -- name_upload
