@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from typing import cast
 
 from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from minions.runtime.version import VERSION
 from minions.server.api.executor_routes import executor_routes
@@ -19,6 +23,37 @@ from minions.server.background.splitter import Splitter
 from minions.server.background.upkeep import keep_up
 from minions.server.deployment import Deployment
 
+Endpoint = Callable[[Request], Awaitable[Response]]
+_Handler = Callable[[Request, Exception], Awaitable[Response]]
+
+
+class App(FastAPI):
+    """FastAPI, with a short way for the calls of executors, of which its layers took a fifth of the time.
+
+    short_ways: POST endpoints by path. They answer the same as by the long way, errors included.
+    """
+
+    short_ways: Mapping[str, Endpoint]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in self.short_ways:
+            await self._with_id(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
+
+    def shorten(self, ways: Mapping[str, Endpoint]) -> None:
+        self.short_ways = ways
+        self._with_id = RequestIds(self._answer)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
+        try:
+            response = await self.short_ways[scope["path"]](request)
+        except Exception as error:
+            handlers = cast("Mapping[type, _Handler]", self.exception_handlers)
+            response = await next(handlers[kind] for kind in type(error).__mro__ if kind in handlers)(request, error)
+        await response(scope, receive, send)
+
 
 def build_app(deployment: Deployment) -> FastAPI:
     """The application for an open deployment."""
@@ -29,11 +64,13 @@ def build_app(deployment: Deployment) -> FastAPI:
         async with background(deployment, splitter):
             yield
 
-    app = FastAPI(
+    app = App(
         title="Minions", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url="/openapi.json"
     )
     app.state.deployment = deployment
-    app.router.routes.extend(executor_routes(deployment))
+    routes = executor_routes(deployment)
+    app.router.routes.extend(routes)
+    app.shorten({route.path: route.endpoint for route in routes})
     app.router.routes.extend(object_routes(deployment))
     app.include_router(other_routes(deployment))
     app.include_router(task_routes(deployment, splitter))

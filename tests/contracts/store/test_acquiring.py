@@ -187,16 +187,6 @@ async def test_a_range_whose_time_comes_while_its_task_changes(database: Databas
             await tasks.lock_task(one, task)
             await tasks.set_paused(one, task, paused)
             promoting = asyncio.create_task(acquirements.promote_due(two))
-            await _until_blocked(one)
+            await until_blocked(one)
         assert await promoting == (0 if paused else 1)
         assert await broken(one) == []
-
-
-async def _until_blocked(connection: Connection) -> None:
-    for _ in range(200):
-        if await connection.fetchval(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        ):
-            return
-        await asyncio.sleep(0.005)
-    pytest.fail("the other statement does not wait")

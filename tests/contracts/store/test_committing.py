@@ -11,7 +11,7 @@ from minions.domain.lifecycle import MAX_ATTEMPTS, MAX_LOSSES
 from minions.domain.subtask import Acquired, GiveBack, PartCommit
 from minions.store import acquirements, executors, tasks
 from minions.store.database import Connection, Database
-from tests.contracts.store.world import LANE, RANGE, add_executor, add_task, broken, part, places, whole
+from tests.contracts.store.world import LANE, RANGE, add_executor, add_task, broken, part, places, until_blocked, whole
 
 LANES = [LANE.key]
 
@@ -187,29 +187,47 @@ async def test_cancelling_ends_what_waits_and_what_runs(connection: Connection) 
     assert not await tasks.end_task(connection, task, tasks.TaskState.COMPLETED, "", counts, None)
 
 
-async def test_commits_and_a_cancel_do_not_wait_for_each_other_in_a_ring(database: Database) -> None:
-    """The commit holds one acquirement and wants another, which the cancel holds: only an order prevents a deadlock."""
-    async with database.connection() as connection:
-        executor = await add_executor(connection)
-        for _ in range(8):
-            task = await add_task(connection, 40)
-            held = await acquirements.acquire_from_lanes(connection, [executor] * 40, LANES, [])
-            backwards = [whole(each) for each in sorted(held, key=lambda each: -each.acquirement_id)]
-            # The order in which a table is scanned is not the order of ids once rows have moved.
-            for each in held[::3]:
-                await acquirements.commit_parts(connection, [part(each, each.cursor, each.cursor + 1, final=False)])
+@pytest.mark.parametrize("verb", ["commit", "give_back", "cancel"])
+async def test_acquirements_are_locked_in_the_order_of_their_ids(database: Database, verb: str) -> None:
+    """Whoever waits for the first holds none of the others: so no two of these wait for each other in a ring."""
+    async with database.connection() as one, database.connection() as two:
+        executor = await add_executor(one)
+        task = await add_task(one, 6)
+        held = await acquirements.acquire_from_lanes(one, [executor] * 6, LANES, [])
+        held.sort(key=lambda each: each.acquirement_id)
+        # A row that was changed lies behind the others: the order of a scan is not that of the ids.
+        moved = part(held[0], held[0].cursor, held[0].cursor + 1, final=False)
+        await acquirements.commit_parts(one, [moved])
+        await one.execute("ANALYZE")
 
-            async def commit(parts: list[PartCommit]) -> None:
-                async with database.connection() as own:
-                    await acquirements.commit_parts(own, parts)
+        async def act() -> None:
+            backwards = held[::-1]
+            if verb == "commit":
+                await acquirements.commit_parts(
+                    two,
+                    [
+                        part(each, each.cursor + (each is held[0]), each.cursor + RANGE, final=True)
+                        for each in backwards
+                    ],
+                )
+            elif verb == "give_back":
+                await acquirements.give_back(
+                    two, [GiveBack(each.acquirement_id, executor, "released", "x") for each in backwards]
+                )
+            else:
+                async with two.transaction():
+                    await tasks.cancel_open_subtasks(two, task, "x")
 
-            async def cancel(task: int) -> None:
-                async with database.transaction() as own:
-                    await tasks.lock_task(own, task)
-                    await tasks.cancel_open_subtasks(own, task, "x")
-
-            await asyncio.gather(commit(backwards), cancel(task), commit(backwards[::-1]))
-        assert await broken(connection) == []
+        async with one.transaction():
+            lock = "SELECT FROM minion_subtask_acquirement WHERE acquirement_id = $1 FOR UPDATE NOWAIT"
+            await one.execute(lock, held[0].acquirement_id)
+            acting = asyncio.create_task(act())
+            await until_blocked(one)
+            for each in held[1:]:
+                await one.execute(lock, each.acquirement_id)
+        await acting
+        assert await broken(one) == []
+        assert await acquirements.held_in_any_session(one, executor) == []
 
 
 async def test_two_first_parts_of_the_same_weights_agree(database: Database) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import uuid
 from collections.abc import Sequence
@@ -195,3 +196,14 @@ UNION ALL SELECT format('task %s, subtask %s: %s attempts, %s losses', task_id, 
 async def broken(connection: Connection) -> Sequence[str]:
     """What contradicts the invariants, at one moment; empty when all is well."""
     return [row["broken"] for row in await connection.fetch(_BROKEN)]
+
+
+async def until_blocked(connection: Connection) -> None:
+    """Another connection to this database waits for a lock."""
+    for _ in range(400):
+        if await connection.fetchval(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        ):
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("the other statement does not wait")

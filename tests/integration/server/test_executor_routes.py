@@ -368,6 +368,25 @@ async def test_many_idle_executors_share_a_small_task(served: Served) -> None:
     assert len({each["subtask_id"] for each in got if each}) == 20
 
 
+async def test_what_a_racer_has_locked_is_looked_at_again(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = await submit(served.client, 2)
+    await until(served.client, task["id"], "running")
+    worker = await served.executor()
+    ready, looked = acquirements.has_ready, asyncio.Event()
+
+    async def note(*asked: Any) -> bool:
+        looked.set()
+        return await ready(*asked)
+
+    monkeypatch.setattr(acquirements, "has_ready", note)
+    async with served.deployment.database.connection() as connection:
+        async with connection.transaction():
+            await connection.execute("SELECT FROM minion_subtask_queue FOR UPDATE")
+            asking = asyncio.create_task(worker.acquire())
+            await looked.wait()
+        assert await asking is not None
+
+
 async def test_too_many_failed_rows_stop_a_task(served: Served) -> None:
     parameters = {"kind": "embed", "column": "text", "max_failed_share": 0.1}
     data = b'{"text": "x"}\n' * 1000

@@ -49,7 +49,7 @@ def test_a_file_is_uploaded_as_it_is(uploads: ScriptedServer, client: Client, tm
     path.write_bytes(b'{"text": "a"}\n')
     task = client.embed(path, model=MODEL, id="pid", name="passages")
     announced = json.loads(uploads.asked("POST", "/api/v1/uploads")[0].body)
-    assert announced == {"filename": "passages.jsonl", "size_bytes": 14}
+    assert announced == {"filename": "passages.jsonl", "size_bytes": 14, "sha256": None}
     assert uploaded(uploads) == b'{"text": "a"}\n'
     sent = submitted(uploads)
     assert (sent["inputs"], sent["task_name"], sent["parameters"]["id"]) == (["upl_00000000"], "passages", "pid")
