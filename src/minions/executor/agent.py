@@ -50,15 +50,17 @@ Result = TypeVar("Result")
 
 _POLL_SECONDS = 20.0
 _IDLE_UNLOAD_SECONDS = 300.0
+_READ_SECONDS = 60.0
 _IDLE_BEAT_SECONDS = 60.0
 _FLICKER_SECONDS = 1.0  # states that follow one another faster are told once
 
 
 @dataclass(slots=True)
 class _Session:
-    """One registration, and what is under way in it."""
+    """One registration, and what is under way in it. reader: reads the inputs of all subtasks, in threads."""
 
     answer: RegisterAnswer
+    reader: httpx.Client
     runs: dict[str, tuple[SubtaskRun, asyncio.Task[None]]] = field(
         default_factory=dict[str, "tuple[SubtaskRun, asyncio.Task[None]]"]
     )
@@ -99,12 +101,13 @@ class Agent:
 
     async def work(self, answer: RegisterAnswer) -> None:
         """Work in one session until it is replaced (raises SessionReplaced) or `stop` is called."""
-        session = _Session(answer)
-        async with self._beating(session):
-            try:
-                await self._loop(session)
-            finally:
-                await self._end_runs(session)
+        with httpx.Client(timeout=httpx.Timeout(_READ_SECONDS, connect=10)) as reader:
+            session = _Session(answer, reader)
+            async with self._beating(session):
+                try:
+                    await self._loop(session)
+                finally:
+                    await self._end_runs(session)
         with suppress(MinionsError):
             await self._link.goodbye(
                 GoodbyeRequest(executor=answer.executor, session=answer.session, reason="the executor was stopped")
@@ -133,7 +136,8 @@ class Agent:
     async def _pause(self, seconds: float) -> None:
         """Wait, unless the executor is stopped; that a subtask ends meanwhile does not bring the server back."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), seconds)
+            async with asyncio.timeout(seconds):  # not wait_for, which before Python 3.12 may swallow a cancellation
+                await self._stopping.wait()
 
     def _next_step(self, session: _Session) -> object:
         feeding = sum(not run.fed.is_set() for run, _ in session.runs.values())
@@ -142,7 +146,7 @@ class Agent:
     async def _ask(self, session: _Session) -> Assignment | None:
         """One long poll, given up at once when the executor is stopped."""
         if not session.runs:
-            self._note("idle", "; ".join(self._exclusions.reasons())[:500] or "waiting for work")
+            self._note_idle()
             if self._monotonic() - self._idle_since > _IDLE_UNLOAD_SECONDS:
                 await self._bench.unload()
         request = AcquireRequest(
@@ -171,6 +175,7 @@ class Agent:
             session.answer,
             self._link,
             self._client,
+            session.reader,
             self._bench,
             part_seconds=self._settings.part_seconds,
             monotonic=self._monotonic,
@@ -206,6 +211,8 @@ class Agent:
             await self._fail(session, assignment, MinionsError(f"an internal error ({type(error).__name__})"))
         finally:
             session.runs.pop(assignment.acquirement, None)
+            if not session.runs and not self._stopping.is_set():
+                self._note_idle()  # the loop may be in the middle of asking
             self._idle_since = self._monotonic()
             self._changed.set()
 
@@ -345,7 +352,8 @@ class Agent:
             busy = session.runs or not told
             pause = min(answer.heartbeat_seconds, answer.progress_seconds if busy else _IDLE_BEAT_SECONDS)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._state_changed.wait(), pause)
+                async with asyncio.timeout(pause):
+                    await self._state_changed.wait()
                 await asyncio.sleep(min(_FLICKER_SECONDS, answer.progress_seconds))
 
     async def _heartbeat(self, session: _Session) -> BeatAnswer:
@@ -365,6 +373,9 @@ class Agent:
         return await self._link.progress(
             ProgressRequest(executor=session.answer.executor, session=session.answer.session, rows=rows)
         )
+
+    def _note_idle(self) -> None:
+        self._note("idle", "; ".join(self._exclusions.reasons())[:500] or "waiting for work")
 
     def _note(self, state: ExecutorState, reason: str) -> None:
         if (state, reason) != self._state:

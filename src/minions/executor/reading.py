@@ -9,6 +9,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Seque
 from contextlib import suppress
 from typing import TypeVar
 
+import httpx
+
 from minions.domain.errors import AccessDenied
 from minions.domain.inputs import InputFormat, SubtaskRange
 from minions.domain.rows import Row
@@ -24,9 +26,14 @@ _PATIENCE_TRIES = 100  # about ten minutes: a store that is away costs no attemp
 
 
 async def row_chunks(
-    piece: InputPiece, url: str, columns: Sequence[str], most_rows: int, fresh_url: Callable[[], Awaitable[str]]
+    piece: InputPiece,
+    url: str,
+    columns: Sequence[str],
+    most_rows: int,
+    fresh_url: Callable[[], Awaitable[str]],
+    client: httpx.Client,
 ) -> AsyncGenerator[list[Row]]:
-    """The rows from the cursor on, in order.
+    """The rows from the cursor on, in order. client: shared, since making one costs as much as a small subtask.
 
     Raises InputUnreadable, ObjectMissing, Unavailable when the store was away for too long, and AccessDenied when it
     refuses fresh links too.
@@ -42,19 +49,19 @@ async def row_chunks(
 
     try:
         while True:
-            with HttpSource(
-                url, piece.size_bytes, piece.name, etag=piece.etag, tries=_PATIENCE_TRIES, pause=pause
-            ) as source:
-                rows = read_rows(source, form, whole, position, columns)
-                try:
-                    while chunk := await aside(lambda rows=rows: _next_chunk(rows, most_rows)):
-                        position, refused = chunk[-1].next_position, 0
-                        yield chunk
-                    return
-                except AccessDenied:
-                    refused += 1
-                    if refused >= _REFUSALS:
-                        raise
+            source = HttpSource(
+                url, piece.size_bytes, piece.name, etag=piece.etag, client=client, tries=_PATIENCE_TRIES, pause=pause
+            )
+            rows = read_rows(source, form, whole, position, columns)
+            try:
+                while chunk := await aside(lambda rows=rows: _next_chunk(rows, most_rows)):
+                    position, refused = chunk[-1].next_position, 0
+                    yield chunk
+                return
+            except AccessDenied:
+                refused += 1
+                if refused >= _REFUSALS:
+                    raise
             url = await fresh_url()
     finally:
         stopped.set()

@@ -50,6 +50,7 @@ class SubtaskRun:
         session: RegisterAnswer,
         link: ServerLink,
         client: httpx.AsyncClient,
+        reader: httpx.Client,
         bench: Workbench,
         *,
         part_seconds: float,
@@ -59,6 +60,7 @@ class SubtaskRun:
         self.fed = asyncio.Event()
         self._session = session
         self._link = link
+        self._reader = reader
         self._bench = bench
         self._part_seconds = part_seconds
         self._monotonic = monotonic
@@ -95,7 +97,8 @@ class SubtaskRun:
                 if self._is_time():
                     await self._commit_finished()
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._stirred.wait(), min(1.0, self._part_seconds))
+                    async with asyncio.timeout(min(1.0, self._part_seconds)):
+                        await self._stirred.wait()
             while self._is_full() and len(self._slots) > 1:
                 await self._commit_finished()
             await self._commit(list(self._slots), final=True)
@@ -143,7 +146,8 @@ class SubtaskRun:
         """Read rows and hand them to the engine, as it has room for them."""
         piece = self.assignment.input
         columns = wanted_columns(self.assignment.parameters)
-        chunks = row_chunks(piece, self._link.absolute(piece.link), columns, facts.chunk_rows, self._fresh_url)
+        url = self._link.absolute(piece.link)
+        chunks = row_chunks(piece, url, columns, facts.chunk_rows, self._fresh_url, self._reader)
         async with aclosing(chunks):
             async for chunk in chunks:
                 await self._submit(chunk)

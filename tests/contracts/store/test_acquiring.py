@@ -11,7 +11,18 @@ from minions.domain.names import Preference, TaskName
 from minions.domain.subtask import GiveBack
 from minions.store import acquirements, tasks
 from minions.store.database import Connection, Database
-from tests.contracts.store.world import LANE, OTHER_LANE, RANGE, add_executor, add_task, append, broken, places, whole
+from tests.contracts.store.world import (
+    LANE,
+    OTHER_LANE,
+    RANGE,
+    add_executor,
+    add_task,
+    append,
+    broken,
+    places,
+    until_blocked,
+    whole,
+)
 
 LANES = [LANE.key]
 

@@ -17,7 +17,6 @@ import uvicorn
 
 from minions.domain.subtask import GiveBack
 from minions.executor.agent import Agent
-from minions.executor.engine_process import HOST as REAL_HOST
 from minions.executor.main import work_in_sessions
 from minions.executor.plan import stall_limit_seconds
 from minions.executor.server_link import ServerLink
@@ -61,6 +60,16 @@ class Running:
         return file.read_text().splitlines() if file.exists() else []
 
 
+async def eventually(holds: Callable[[], Any], seconds: float = 30) -> None:
+    """Wait until it holds: for what other processes do, which set no event here. Raises TimeoutError."""
+    async with asyncio.timeout(seconds):
+        while True:
+            found = holds()
+            if await found if asyncio.iscoroutine(found) else found:
+                return
+            await asyncio.sleep(0.02)
+
+
 @dataclass(slots=True)
 class Rig:
     """The server, what stands before it, and how to speak to it."""
@@ -95,10 +104,14 @@ class Rig:
     async def until(self, task: str, holds: Callable[[Row], bool], seconds: float = 30) -> Row:
         """Wait until it holds for the task."""
         view: Row = {}
+
+        async def look() -> bool:
+            nonlocal view
+            view = await self.view(task)
+            return holds(view)
+
         try:
-            async with asyncio.timeout(seconds):
-                while not holds(view := await self.view(task)):
-                    await asyncio.sleep(0.03)
+            await eventually(look, seconds)
         except TimeoutError:
             ledger = (await self.http.get(f"/api/v1/tasks/{task}/ledger")).json()["data"]
             raise AssertionError(f"not so within {seconds} s: {view}\n{ledger[-10:]}") from None
@@ -115,9 +128,11 @@ class Rig:
 
     async def until_parts(self, task: str, count: int) -> None:
         """Wait until so many parts are committed."""
-        async with asyncio.timeout(30):
-            while len(await self.parts(task)) < count:
-                await asyncio.sleep(0.03)
+
+        async def look() -> bool:
+            return len(await self.parts(task)) >= count
+
+        await eventually(look)
 
     async def rows(self, task: str) -> list[Row]:
         """All rows of the results, in order; each part is compared with its hash."""
@@ -129,6 +144,15 @@ class Rig:
             assert len(data) == part["size_bytes"]
             found += read_part(data, "parquet").to_pylist()
         return found
+
+    async def until_ledger(self, task: str) -> list[str]:
+        """Wait for the first entry of the ledger, other than parts and ends that are done."""
+
+        async def look() -> bool:
+            return bool(await self.ledger(task))
+
+        await eventually(look)
+        return await self.ledger(task)
 
     async def ledger(self, task: str) -> list[str]:
         """The kinds of the ledger's entries, without parts and ends that are done."""
@@ -210,8 +234,7 @@ async def server(settings: ServerSettings, listening: socket.socket) -> AsyncGen
         serving = uvicorn.Server(config)
         task = asyncio.create_task(serving.serve(sockets=[listening]))
         try:
-            while not serving.started and not task.done():
-                await asyncio.sleep(0.01)
+            await eventually(lambda: serving.started or task.done())
             yield deployment, saboteur
         finally:
             serving.should_exit = True
@@ -241,6 +264,3 @@ async def rig(database_url: str, home: Path, **given: Any) -> AsyncGenerator[Rig
         httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {ADMIN}"}, timeout=20) as http,
     ):
         yield Rig(url, home, deployment, saboteur, http)
-
-
-__all__ = ["HOST", "REAL_HOST", "Rig", "Running", "rig"]

@@ -1,4 +1,4 @@
-"""The owner comes back, or the machine does: what is finished is kept, nothing is doubled, nothing counts against it."""
+"""The owner comes back, or another takes over: what is finished is kept, and nothing is doubled."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import time
 from pathlib import Path
 
-from tests.integration.executor.deployment import Rig
+from tests.integration.executor.deployment import Rig, eventually
 
 
 def held_texts(gate: Path, before: int = 20, after: int = 20) -> list[str]:
@@ -29,8 +29,7 @@ async def test_a_stopped_executor_commits_what_is_finished_and_another_goes_on_t
     texts = held_texts(gate)
     task = await deployed.submit_texts(texts, subtask_bytes=10_000_000)
     async with deployed.executor() as first:
-        while len(first.notes("done.txt")) < 20:
-            await asyncio.sleep(0.02)
+        await eventually(lambda: len(first.notes("done.txt")) >= 20)
         await asyncio.sleep(0.1)  # the outcomes of these rows are on their way to the executor
         began = time.monotonic()
         await first.stop()
@@ -58,8 +57,7 @@ async def test_a_part_in_flight_is_never_written_again_with_other_rows(deployed:
     async with deployed.executor(part_seconds=0.3) as first:
         await lost.struck.wait()
         gate.touch()
-        while len(first.notes("done.txt")) < 16:
-            await asyncio.sleep(0.02)
+        await eventually(lambda: len(first.notes("done.txt")) >= 16)
         await first.stop()
     away.times = 0
     puts = [path for verb, path in deployed.saboteur.seen if verb == "PUT" and "/parts/" in path]
@@ -93,8 +91,7 @@ async def test_it_stops_in_time_while_everything_hangs(deployed: Rig, tmp_path: 
 
 async def test_it_stops_at_once_while_there_is_no_server(deployed: Rig) -> None:
     async with deployed.executor(url="http://127.0.0.1:9") as executor:
-        while not executor.problems:
-            await asyncio.sleep(0.01)
+        await eventually(lambda: executor.problems)
         began = time.monotonic()
         await executor.stop()
         assert time.monotonic() - began < 0.5
@@ -107,13 +104,11 @@ async def test_a_subtask_that_was_given_away_is_dropped(deployed: Rig, tmp_path:
     texts = held_texts(gate)
     task = await deployed.submit_texts(texts, subtask_bytes=10_000_000)
     async with deployed.executor() as first:
-        while len(first.notes("done.txt")) < 20:
-            await asyncio.sleep(0.02)
+        await eventually(lambda: len(first.notes("done.txt")) >= 20)
         silent = deployed.saboteur.add("held", "POST", "executor/progress", times=1000)
         async with deployed.executor() as second:
             assert await deployed.take_all_away() == 1
-            while not second.notes("done.txt"):
-                await asyncio.sleep(0.02)
+            await eventually(lambda: second.notes("done.txt"))
             silent.times = 0
             silent.gate.set()
             gate.touch()

@@ -44,10 +44,7 @@ async def test_a_store_that_refuses_every_link_is_a_fault(deployed: Rig) -> None
     task = await deployed.submit_texts(TEXTS[:3])
     deployed.saboteur.add("refused", "GET", "/objects/", times=1000, status=403)
     async with deployed.executor():
-        await deployed.until(task, lambda view: view["subtasks"]["queued"] == 1, seconds=10)
-        while not await deployed.ledger(task):
-            await asyncio.sleep(0.05)
-    assert await deployed.ledger(task) == ["fault"]
+        assert await deployed.until_ledger(task) == ["fault"]
 
 
 @pytest.mark.parametrize("verb", ["GET", "PUT"])

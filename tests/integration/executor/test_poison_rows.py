@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.integration.executor.deployment import Rig
 from tests.integration.executor.scripted_host import vector_of
 
 
-async def check(deployed: Rig, texts: list[str], poison: dict[int, str], **given: object) -> None:
+async def check(deployed: Rig, texts: list[str], poison: dict[int, str], **given: Any) -> None:
     """Run a task over these texts; the rows of `poison` fail with their codes and all others work."""
     task = await deployed.submit_texts(texts, subtask_bytes=10_000_000)
-    async with deployed.executor(**given):  # type: ignore[arg-type]
+    async with deployed.executor(**given):
         view = await deployed.ended(task)
     assert view["state"] == "completed", view["state_reason"]
     rows = await deployed.rows(task)
@@ -49,9 +51,6 @@ async def test_an_engine_that_always_crashes_is_no_poison(deployed: Rig, model: 
     """The subtask is a fault of this executor, and no row is called bad."""
     task = await deployed.submit_texts([f"text {n}" for n in range(30)], model=model)
     async with deployed.executor() as executor:
-        await deployed.until(task, lambda view: view["subtasks"]["queued"] == 1 and view["executors"] == 0)
-        while not (ledger := await deployed.ledger(task)):
-            pass
-    assert ledger == ["fault"]
+        assert await deployed.until_ledger(task) == ["fault"]
     assert await deployed.rows(task) == []
     assert len(executor.notes("loaded.txt")) < 12

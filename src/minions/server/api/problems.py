@@ -36,7 +36,9 @@ class RequestIds:
         scope["request_id"] = request_id
 
         async def send_with_id(message: Message) -> None:
-            if message["type"] == "http.response.start":
+            if message["type"] == "http.response.start" and not any(
+                k == b"x-request-id" for k, _ in message["headers"]
+            ):
                 message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
             await send(message)
 
