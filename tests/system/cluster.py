@@ -102,13 +102,27 @@ class Cluster:
     def start_executor(self, number: int) -> str:
         """Returns its name; started again, it is the same executor."""
         name = f"e{number}"
-        argv = [
+        self._start(name, self._executor(name), {"MINIONS_TOKEN": EXECUTOR})
+        return name
+
+    def _executor(self, name: str) -> list[str]:
+        return [
             *_MINIONS, "executor", "--parent-fd", str(self._pipe), "--server", self.url, "--name", name,
             "--state", str(self.home / name), "--cache", str(self.home / "cache"), "--threads", "1",
             "--part-seconds", "1", "--device", "cpu",
         ]  # fmt: skip
-        self._start(name, argv, {"MINIONS_TOKEN": EXECUTOR})
-        return name
+
+    def run_twice(self, name: str) -> subprocess.CompletedProcess[str]:
+        """Start an executor once more, beside the one that runs, and wait for its end."""
+        return subprocess.run(
+            self._executor(name),
+            env={"MINIONS_TOKEN": EXECUTOR, "PATH": os.environ["PATH"], "HOME": str(self.home)},
+            pass_fds=[self._pipe],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=20,
+        )
 
     def signal(self, name: str, number: signal.Signals) -> None:
         """SIGKILL is waited for, together with what the process had started."""
@@ -209,6 +223,11 @@ class Cluster:
         """Its entries of one kind."""
         found: list[Row] = self.get(f"/api/v1/tasks/{task}/ledger?limit=1000&entry={entry}")["data"]
         return found
+
+    def is_idle(self, name: str) -> bool:
+        """Whether an executor is there and has nothing to do."""
+        (found,) = [each for each in self.get("/api/v1/executors")["data"] if each["name"] == name]
+        return bool(found["state"] == "idle" and found["holds"] == 0)
 
     def holder(self, task: str) -> str:
         """An executor that works on the task right now."""

@@ -37,23 +37,9 @@ def watched(database_url: str, task: str) -> Generator[Snapshots]:
     found = Snapshots()
     stop = threading.Event()
 
-    async def look() -> None:
-        while not stop.is_set():
-            with suppress(Unavailable, *GONE):
-                connection = await connect(database_url)
-                try:
-                    while not stop.is_set():
-                        counts = await connection.fetchrow(_COUNTS, number_of("tsk", task))
-                        assert counts is not None
-                        _check(found, dict(counts))
-                        await asyncio.sleep(_PAUSE_SECONDS)
-                finally:
-                    await connection.close(timeout=2)
-            await asyncio.sleep(_PAUSE_SECONDS)
-
     def run() -> None:
         try:
-            asyncio.run(look())
+            asyncio.run(_look(database_url, number_of("tsk", task), found, stop))
         except Exception:
             found.broken.append(traceback.format_exc())
 
@@ -65,6 +51,22 @@ def watched(database_url: str, task: str) -> Generator[Snapshots]:
         stop.set()
         thread.join(20)
     assert found.broken == []
+
+
+async def _look(database_url: str, task_id: int, found: Snapshots, stop: threading.Event) -> None:
+    """A database that is away is waited for."""
+    while not stop.is_set():
+        with suppress(Unavailable, *GONE):
+            connection = await connect(database_url)
+            try:
+                while not stop.is_set():
+                    counts = await connection.fetchrow(_COUNTS, task_id)
+                    assert counts is not None
+                    _check(found, dict(counts))
+                    await asyncio.sleep(_PAUSE_SECONDS)
+            finally:
+                await connection.close(timeout=2)
+        await asyncio.sleep(_PAUSE_SECONDS)
 
 
 def _check(found: Snapshots, counts: dict[str, int]) -> None:

@@ -65,11 +65,7 @@ def test_an_executor_is_frozen_for_longer_than_its_lease(cluster: Cluster, expec
         finish(cluster, task, expected)
     assert {entry["executor"] for entry in cluster.ledger(task, "lost")} == {victim}
 
-    def is_back() -> bool:
-        (found,) = [each for each in cluster.get("/api/v1/executors")["data"] if each["name"] == victim]
-        return found["state"] == "idle" and found["holds"] == 0
-
-    cluster.until(is_back, 20)
+    cluster.until(lambda: cluster.is_idle(victim), 20)
 
 
 def test_the_server_is_killed(cluster: Cluster, expected: Alone) -> None:
@@ -119,3 +115,12 @@ def test_executors_are_told_to_stop(cluster: Cluster, expected: Alone) -> None:
     assert cluster.ledger(task, "lost") == []
     for victim in victims:
         cluster.start_executor(int(victim.removeprefix("e")))
+
+
+def test_a_second_executor_on_one_state_directory_is_refused(cluster: Cluster) -> None:
+    cluster.until(lambda: cluster.is_idle("e0"), 20)
+    second = cluster.run_twice("e0")
+    assert second.returncode == 1
+    assert "another executor runs with the state directory" in second.stderr
+    assert "--state" in second.stderr
+    assert cluster.died() == []

@@ -48,7 +48,9 @@ def compute_alone(rows: list[str], home: Path) -> Alone:
     vectors = np.full((len(different), 384), np.nan, dtype=np.float32)
 
     async def compute() -> None:
-        request = EngineRequest("embedding", str(embedding_model()), EmbedParameters(), home, threads=2, device="cpu")
+        request = EngineRequest(
+            "embedding", str(embedding_model()), EmbedParameters.model_validate({}), home, threads=2, device="cpu"
+        )
         async with EngineProcess.start(request, log_path=home / "alone.log") as engine:
             await engine.submit(range(len(different)), different)
             left = len(different)

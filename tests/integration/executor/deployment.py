@@ -15,8 +15,10 @@ from typing import Any
 import httpx
 import uvicorn
 
+from minions.domain.specification import CompleteParameters, EmbedParameters
 from minions.domain.subtask import GiveBack
 from minions.executor.agent import Agent
+from minions.executor.engines.base import EngineFacts
 from minions.executor.main import work_in_sessions
 from minions.executor.plan import stall_limit_seconds
 from minions.executor.server_link import ServerLink
@@ -193,15 +195,19 @@ class Rig:
             threads=1, device="cpu",
         )  # fmt: skip
         problems: list[str] = []
+
+        def stall_limit(facts: EngineFacts, parameters: EmbedParameters | CompleteParameters, longest: float) -> float:
+            return stall_limit_seconds(facts, parameters, longest) if stall_seconds is None else stall_seconds
+
         bench = Workbench(
             logs=state,
             memory_limit_bytes=memory_limit_bytes,
             tell=lambda _: None,
             host=host,
-            stall_limit=stall_limit_seconds if stall_seconds is None else lambda *_: stall_seconds,
+            stall_limit=stall_limit,
         )
         request = RegisterRequest(
-            instance=secrets.token_hex(16), name=name, version="0", kinds=["embed", "complete"],
+            instance=secrets.token_hex(16), name=name, owner="", version="0", kinds=["embed", "complete"],
             engines=["embedding", "llama_cpp"], memory_mb=100_000,
         )  # fmt: skip
         stopped = asyncio.Event()
@@ -230,7 +236,7 @@ async def server(settings: ServerSettings, listening: socket.socket) -> AsyncGen
     async with open_deployment(settings) as deployment:
         await ensure_tokens(deployment)
         saboteur = Saboteur(build_app(deployment))
-        config = uvicorn.Config(saboteur, log_config=None, access_log=False, timeout_graceful_shutdown=1)
+        config = uvicorn.Config(saboteur, log_config=None, access_log=False, timeout_graceful_shutdown=0)
         serving = uvicorn.Server(config)
         task = asyncio.create_task(serving.serve(sockets=[listening]))
         try:

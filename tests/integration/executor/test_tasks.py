@@ -13,6 +13,10 @@ from tests.integration.executor.deployment import Rig, eventually
 from tests.integration.executor.scripted_host import vector_of
 
 
+def _at_once(_failures: int) -> float:
+    return 0.2
+
+
 def vector(text: str, model: str) -> list[float]:
     return list(memoryview(vector_of(text, model)).cast("f"))
 
@@ -37,8 +41,8 @@ async def test_a_model_that_cannot_be_loaded_ends_its_task_and_no_other(
     deployed: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three executors without it, and the task has failed with the reason; meanwhile another task went on."""
-    monkeypatch.setattr("minions.server.actions.end_subtask.retry_delay_seconds", lambda attempt: 0.0)
-    monkeypatch.setattr("minions.executor.exclusions.exclusion_seconds", lambda failures: 0.2)
+    monkeypatch.setattr("minions.server.actions.end_subtask.retry_delay_seconds", _at_once)
+    monkeypatch.setattr("minions.executor.exclusions.exclusion_seconds", _at_once)
     hopeless = await deployed.submit_texts([f"text {n}" for n in range(40)], model="/m/missing", subtask_bytes=400)
     other = await deployed.submit_texts([f"text {n}" for n in range(40)], subtask_bytes=400)
     async with deployed.executor(), deployed.executor(), deployed.executor():

@@ -17,10 +17,20 @@ from tests.unit.scripted_server import Reply, ScriptedServer, problem, scripted_
 COMMIT, LINKS = "/api/v1/executor/commit", "/api/v1/executor/links"
 ASK = LinksRequest(executor="exe_1", session="s", acquirement="acq_1")
 FRESH = {"input_link": "/objects/in", "output_link": "/objects/fresh"}
-PART = CommitRequest(
-    executor="exe_1", session="s", acquirement="acq_1", task="tsk_1", subtask_id=0, part_start=0, part_end=9,
-    final=False, rows=1, sha256="0" * 64,
-)  # fmt: skip
+PART = CommitRequest.model_validate(
+    {
+        "executor": "exe_1",
+        "session": "s",
+        "acquirement": "acq_1",
+        "task": "tsk_1",
+        "subtask_id": 0,
+        "part_start": 0,
+        "part_end": 9,
+        "final": False,
+        "rows": 1,
+        "sha256": "0" * 64,
+    }
+)
 
 
 @pytest.fixture
@@ -31,10 +41,14 @@ def server() -> Generator[ScriptedServer]:
         yield running
 
 
+def _at_once(_failed: int, _chance: float) -> float:
+    return 0.001
+
+
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (server_link, delivery):
-        monkeypatch.setattr(module, "pause_seconds", lambda failed, chance: 0.001)
+        monkeypatch.setattr(module, "pause_seconds", _at_once)
 
 
 async def deliver(server: ScriptedServer, *parts: tuple[bytes | None, CommitRequest]) -> None:

@@ -15,10 +15,15 @@ SETTINGS = ExecutorSettings("http://s", "t", "n", Path("s"), Path("c"))
 
 
 def test_engines_are_offered_when_they_are_installed_or_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("minions.executor.device.find_spec", lambda name: object())
+    installed = {"torch", "sentence_transformers", "xllamacpp"}
+
+    def find_spec(name: str) -> object:
+        return object() if name in installed else None
+
+    monkeypatch.setattr("minions.executor.device.find_spec", find_spec)
     named = replace(SETTINGS, ollama_url="http://o", openai_url="http://p")
     assert installed_engines(named) == ["embedding", "llama_cpp", "ollama", "openai_server"]
-    monkeypatch.setattr("minions.executor.device.find_spec", lambda name: object() if name == "torch" else None)
+    installed -= {"sentence_transformers", "xllamacpp"}
     assert installed_engines(SETTINGS) == []
 
 

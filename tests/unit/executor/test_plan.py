@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +22,8 @@ from minions.executor.plan import (
     pause_seconds,
     stall_limit_seconds,
 )
+
+EMBED = EmbedParameters.model_validate({})
 
 
 def facts(weight_bytes: int | None) -> EngineFacts:
@@ -64,10 +68,10 @@ def test_halves_keep_everything_in_order(items: list[int]) -> None:
 
 
 def test_patience_follows_the_weights_the_replies_and_the_gaps() -> None:
-    embed = EmbedParameters()
+    embed = EMBED
     assert stall_limit_seconds(facts(None), embed, 0) == 120
     assert stall_limit_seconds(facts(10_000_000_000), embed, 0) == 320
-    assert stall_limit_seconds(facts(None), CompleteParameters(max_tokens=1000), 0) == 1120
+    assert stall_limit_seconds(facts(None), CompleteParameters.model_validate({"max_tokens": 1000}), 0) == 1120
     assert stall_limit_seconds(facts(None), embed, 60) == 600
 
 
@@ -79,7 +83,7 @@ def test_a_gap_that_still_lasts_does_not_excuse_itself() -> None:
     assert gaps.longest_seconds == 7
     for seconds in range(1, 500):
         gaps.look(seconds)
-        if seconds > stall_limit_seconds(facts(None), EmbedParameters(), gaps.longest_seconds):
+        if seconds > stall_limit_seconds(facts(None), EMBED, gaps.longest_seconds):
             break
     assert seconds == 121
 
@@ -87,7 +91,7 @@ def test_a_gap_that_still_lasts_does_not_excuse_itself() -> None:
 def test_loading_may_take_as_long_as_its_bytes_need() -> None:
     def request(*sizes: int) -> EngineRequest:
         files = tuple(ModelFile(f"f{size}", size, "link") for size in sizes)
-        return EngineRequest("embedding", "s3://b/m", EmbedParameters(), cache=None, files=files)  # type: ignore[arg-type]
+        return EngineRequest("embedding", "s3://b/m", EMBED, Path("cache"), files)
 
     assert load_limit_seconds(request(500_000_000, 500_000_000)) == 1600
     assert load_limit_seconds(request()) == 4 * 3600

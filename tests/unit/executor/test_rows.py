@@ -11,6 +11,14 @@ from minions.domain.specification import CompleteParameters, EmbedParameters
 from minions.executor.rows import text_of, wanted_columns
 
 
+def embed(**given: Any) -> EmbedParameters:
+    return EmbedParameters(**given)
+
+
+def complete(**given: Any) -> CompleteParameters:
+    return CompleteParameters(**given)
+
+
 def row(fields: dict[str, Any] | None, code: RowCode | None = None) -> Row:
     return Row(0, 10, fields, code, "why" if code else "")
 
@@ -27,27 +35,27 @@ def row(fields: dict[str, Any] | None, code: RowCode | None = None) -> Row:
     ],
 )
 def test_the_text_of_an_embed_row(fields: dict[str, Any], expected: object) -> None:
-    found = text_of(row(fields), EmbedParameters())
+    found = text_of(row(fields), embed())
     assert (found.code if isinstance(found, Outcome) else found) == expected
 
 
 def test_a_bad_record_keeps_its_own_reason() -> None:
-    assert text_of(row(None, RowCode.BAD_ENCODING), EmbedParameters()) == Outcome(RowCode.BAD_ENCODING, "why")
+    assert text_of(row(None, RowCode.BAD_ENCODING), embed()) == Outcome(RowCode.BAD_ENCODING, "why")
 
 
 def test_a_prompt_takes_values_as_people_write_them() -> None:
-    parameters = CompleteParameters(prompt="{a} {{literal}} {b}: {c}")
+    parameters = complete(prompt="{a} {{literal}} {b}: {c}")
     fields = {"a": "x {b}", "b": 3, "c": {"é": [1]}}
     assert text_of(row(fields), parameters) == 'x {b} {literal} 3: {"é": [1]}'
 
 
 def test_a_message_names_the_column_and_never_quotes_the_row() -> None:
-    found = text_of(row({"a": "secret"}), CompleteParameters(prompt="{a}{missing}"))
+    found = text_of(row({"a": "secret"}), complete(prompt="{a}{missing}"))
     assert isinstance(found, Outcome)
     assert "'missing'" in found.message
     assert "secret" not in found.message
 
 
 def test_only_columns_that_are_needed_are_read() -> None:
-    assert wanted_columns(EmbedParameters(column="t", id="i", keep=("k", "t"))) == ["t", "k", "i"]
-    assert wanted_columns(CompleteParameters(prompt="{a} {b} {a}")) == ["a", "b"]
+    assert wanted_columns(embed(column="t", id="i", keep=("k", "t"))) == ["t", "k", "i"]
+    assert wanted_columns(complete(prompt="{a} {b} {a}")) == ["a", "b"]

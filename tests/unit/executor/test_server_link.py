@@ -15,7 +15,7 @@ from tests.unit.scripted_server import Reply, ScriptedServer, problem, scripted_
 
 ACQUIRE = "/api/v1/executor/acquire"
 LINKS = "/api/v1/executor/links"
-ASK = AcquireRequest(executor="exe_1", session="s")
+ASK = AcquireRequest(executor="exe_1", session="s", wait_seconds=0)
 FRESH = LinksRequest(executor="exe_1", session="s", acquirement="acq_1")
 ANSWER = {"input_link": "/objects/in", "output_link": "/objects/out"}
 
@@ -26,9 +26,13 @@ def server() -> Generator[ScriptedServer]:
         yield running
 
 
+def _at_once(_failed: int, _chance: float) -> float:
+    return 0.001
+
+
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_link, "pause_seconds", lambda failed, chance: 0.001)
+    monkeypatch.setattr(server_link, "pause_seconds", _at_once)
 
 
 @pytest.mark.parametrize(
