@@ -20,8 +20,9 @@ test: check  ## Formatting, lint, types, import contracts, and all tests
 check: $(VENV)/.dev  ## Formatting, lint, types and import contracts
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
-	@$(BIN)/basedpyright --level error
-	@$(BIN)/lint-imports --no-cache
+	@found=$$($(BIN)/basedpyright --level error) || { echo "$$found"; exit 1; }
+	@found=$$($(BIN)/lint-imports --no-cache) || { echo "$$found"; exit 1; }
+	@echo "Format, lint, types and import contracts are clean."
 
 format: $(VENV)/.dev  ## Format the code and mend what lint can mend
 	@$(BIN)/ruff check --fix --quiet . || true

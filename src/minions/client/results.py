@@ -58,21 +58,30 @@ def verified(part: PartView, data: bytes, output_format: PartFormat) -> Table:
 
 
 class Sequence:
-    """Checks that parts come in input order, without a gap inside a subtask and none twice."""
+    """Checks that parts come in input order and none twice, without a gap inside a subtask.
 
-    def __init__(self) -> None:
+    whole: without a gap between subtasks either, as in results that are said to be complete.
+    """
+
+    def __init__(self, *, whole: bool = False) -> None:
         self._last: PartView | None = None
+        self._whole = whole
 
     def follow(self, part: PartView) -> None:
         """Raises ResultsDamaged when `part` cannot come after the one before it."""
         last = self._last
         if last is not None:
             same = part.subtask_id == last.subtask_id
-            if part.subtask_id < last.subtask_id or (same and part.part_start != last.part_end):
+            skipped = self._whole and part.subtask_id > last.subtask_id + 1
+            if part.subtask_id < last.subtask_id or (same and part.part_start != last.part_end) or skipped:
                 raise ResultsDamaged(
                     f"{part_name(part)} does not follow {part_name(last)}, which ends at {last.part_end}",
                     hint="Rows would be missing or doubled; ask the server's operator to look at its ledger.",
                 )
+        elif self._whole and part.subtask_id != 0:
+            raise ResultsDamaged(f"the results begin with {part_name(part)}: subtasks before it are missing")
+        if part.rows and part.link is None:
+            raise ResultsDamaged(f"{part_name(part)} has {part.rows} rows and no object")
         self._last = part
 
 
@@ -87,7 +96,7 @@ def demand_complete(page: PartPage, task: str) -> None:
 def parts_in_order(page_after: PageAfter, task: str, partial: bool) -> Iterator[PartOnPage]:
     """Every part, page by page. Raises ResultsIncomplete before the first unless `partial`."""
     after: str | None = None
-    sequence = Sequence()
+    sequence = Sequence(whole=not partial)
     while True:
         page = page_after(after)
         if not partial:
@@ -168,7 +177,7 @@ async def parts_in_order_async(
 ) -> AsyncIterator[PartOnPage]:
     """Every part, page by page, for asyncio."""
     after: str | None = None
-    sequence = Sequence()
+    sequence = Sequence(whole=not partial)
     while True:
         page = await page_after(after)
         if not partial:

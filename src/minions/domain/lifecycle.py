@@ -71,3 +71,12 @@ MAX_LOSSES = 5
 def retry_delay_seconds(attempt: int) -> float:
     """Seconds that a subtask waits after its `attempt`-th fault (1, 2, …) before it is handed out again."""
     return min(5.0 * 4 ** (attempt - 1), 300.0)
+
+
+def server_gap_seconds(lease_seconds: float) -> float:
+    """How long no server may be there before the silence of executors is counted anew.
+
+    A third of the lease at most: an absence that is not noticed, and the time between two reports of an executor, must
+    not make up a lease together.
+    """
+    return min(5.0, lease_seconds / 3)

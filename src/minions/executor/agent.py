@@ -7,10 +7,9 @@ import logging
 import random
 import time
 import traceback
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
 
 import httpx
 
@@ -27,9 +26,11 @@ from minions.executor.engines.base import EngineFacts, EngineRequest, ModelFile
 from minions.executor.exclusions import Exclusions
 from minions.executor.plan import Acquire, World, next_step, pause_seconds
 from minions.executor.run_subtask import SubtaskRun
+from minions.executor.samples import Samples
 from minions.executor.server_link import ServerLink
 from minions.executor.settings import ExecutorSettings
 from minions.executor.workbench import Workbench
+from minions.runtime.loops import unless
 from minions.wire.executor import (
     AcquireRequest,
     Assignment,
@@ -45,8 +46,6 @@ from minions.wire.executor import (
 )
 
 log = logging.getLogger(__name__)
-
-Result = TypeVar("Result")
 
 _POLL_SECONDS = 20.0
 _IDLE_UNLOAD_SECONDS = 300.0
@@ -86,6 +85,7 @@ class Agent:
         self._stopping = asyncio.Event()
         self._changed = asyncio.Event()
         self._exclusions = Exclusions(monotonic)
+        self._samples = Samples(monotonic)
         self._state: tuple[ExecutorState, str] = ("starting", "")
         self._state_changed = asyncio.Event()
         self._idle_since = monotonic()
@@ -211,6 +211,7 @@ class Agent:
             await self._fail(session, assignment, MinionsError(f"an internal error ({type(error).__name__})"))
         finally:
             session.runs.pop(assignment.acquirement, None)
+            self._samples.add_rows(run.rows_done)
             if not session.runs and not self._stopping.is_set():
                 self._note_idle()  # the loop may be in the middle of asking
             self._idle_since = self._monotonic()
@@ -236,7 +237,8 @@ class Agent:
                 )
             )
             files = tuple(
-                ModelFile(each.name, each.size_bytes, self._link.absolute(each.link)) for each in answer.model_files
+                ModelFile(each.name, each.size_bytes, self._link.absolute(each.link), each.etag)
+                for each in answer.model_files
             )
         settings = self._settings
         urls = {"ollama": settings.ollama_url, "openai_server": settings.openai_url}
@@ -257,9 +259,9 @@ class Agent:
         if pin is not None and (pin.model_digest, pin.precision) != (facts.model_digest, facts.precision):
             raise Conflict("this executor has other weights, or another precision, than the task was begun with")
 
-    def _exclude(self, assignment: Assignment, error: MinionsError) -> None:
+    def _exclude(self, assignment: Assignment, error: MinionsError, attempt: int | None = None) -> None:
         name = f"{assignment.team}/{assignment.project}/{assignment.task_name}"
-        self._exclusions.add(assignment.task, f"leaves {name} alone: {error.message}")
+        self._exclusions.add(assignment.task, f"leaves {name} alone: {error.message}", attempt)
 
     async def _release(self, session: _Session, assignment: Assignment, reason: str) -> None:
         with suppress(MinionsError):
@@ -275,7 +277,8 @@ class Agent:
     async def _fail(self, session: _Session, assignment: Assignment, error: MinionsError) -> None:
         log.warning("%s/%d: %s", assignment.task_name, assignment.subtask_id, error.message)
         if not isinstance(error, InputUnreadable):
-            self._exclude(assignment, error)  # another executor may be luckier; this one lets it try
+            # Another executor may be luckier; this one lets it try.
+            self._exclude(assignment, error, assignment.attempt + 1)
         with suppress(MinionsError):
             await self._link.fail(
                 FailRequest(
@@ -358,6 +361,7 @@ class Agent:
 
     async def _heartbeat(self, session: _Session) -> BeatAnswer:
         state, reason = self._state
+        rows = [run.rows_done for run, _ in session.runs.values()]
         return await self._link.heartbeat(
             HeartbeatRequest(
                 executor=session.answer.executor,
@@ -365,6 +369,7 @@ class Agent:
                 state=state,
                 reason=reason,
                 holds=list(session.runs),
+                sample=await self._samples.take(rows, self._bench.engine_pid),
             )
         )
 
@@ -381,19 +386,6 @@ class Agent:
         if (state, reason) != self._state:
             self._state = (state, reason)
             self._state_changed.set()
-
-
-async def unless(stopped: asyncio.Event, work: Coroutine[Any, Any, Result]) -> Result | None:
-    """Do the work, and give it up at once when it is to be stopped: then None."""
-    working = asyncio.create_task(work)
-    stopping = asyncio.create_task(stopped.wait())
-    try:
-        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        return working.result() if working.done() else None
-    finally:
-        for each in (working, stopping):
-            each.cancel()
-        await asyncio.gather(working, stopping, return_exceptions=True)
 
 
 def _places(error: Exception) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from urllib.parse import urlsplit
 
@@ -13,7 +14,10 @@ from minions.executor.plan import pause_seconds
 from minions.executor.server_link import ServerLink
 from minions.wire.executor import CommitRequest, LinksRequest
 
+log = logging.getLogger(__name__)
+
 _UPLOAD_SECONDS = 300.0
+_TELL_EVERY = 4
 _REFUSALS = 4
 
 
@@ -55,8 +59,10 @@ class Delivery:
                 # The link has expired: an owner can ask for another.
                 links = await self._link.links(self._ask.model_copy(update={"part_start": part_start}))
                 self._output_link = links.output_link
-            except Unavailable:
+            except Unavailable as error:
                 refused = 0  # a store that is away may be so until the link has expired, time and again
+                if failed % _TELL_EVERY == _TELL_EVERY - 1:
+                    log.warning("a finished part waits: %s", error.message)
             failed += 1
             await asyncio.sleep(pause_seconds(failed, random.random()))
 

@@ -216,6 +216,10 @@ class EngineProcess:
                 self._take(frame, payload, on_progress)
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
+        except Exception as error:
+            # A local server may report facts of another form. Nobody would read on, and all would wait for ever.
+            self._error = EngineFailed(f"the engine answered in a form that is not known ({type(error).__name__})")
+            self._kill_group()
         exit_code = await self._process.wait()
         self._kill_group()  # what the host may have started outlives it; later, the number could be someone else's
         error = self._error or EngineCrashed(self._crash_message(exit_code), exit_code, self._log_tail(), self._stalled)
@@ -264,14 +268,15 @@ class EngineProcess:
     async def _watch_memory(self, limit_bytes: int) -> None:
         """Kill a host that holds more memory than it may, before the whole machine starts to swap."""
         while self._process.returncode is None:
-            resident = _resident_bytes(self._process.pid)
+            resident = resident_bytes(self._process.pid)
             if resident > limit_bytes:
                 await self._kill(f"it held {resident:,} bytes of memory, its limit is {limit_bytes:,}")
                 return
             await asyncio.sleep(_MEMORY_PROBE_SECONDS)
 
 
-def _resident_bytes(pid: int) -> int:
+def resident_bytes(pid: int) -> int:
+    """The memory that a process and all that it started hold; 0 when it is gone."""
     total = 0
     with contextlib.suppress(psutil.Error):
         host = psutil.Process(pid)

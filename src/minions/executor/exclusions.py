@@ -25,11 +25,11 @@ class Exclusions:
         self._monotonic = monotonic
         self._found: dict[str, _Exclusion] = {}
 
-    def add(self, task: str, reason: str) -> None:
-        """The task failed here. reason: for the owner."""
+    def add(self, task: str, reason: str, attempt: int | None = None) -> None:
+        """The task failed here. reason: for the owner. attempt: of the subtask, from 1, when it counts as one."""
         exclusion = self._found.setdefault(task, _Exclusion())
         exclusion.failures += 1
-        exclusion.until = self._monotonic() + exclusion_seconds(exclusion.failures)
+        exclusion.until = self._monotonic() + exclusion_seconds(exclusion.failures, attempt)
         exclusion.reason = reason
 
     def forget(self, task: str) -> None:

@@ -12,13 +12,14 @@ from dataclasses import replace
 import httpx
 
 from minions.domain.errors import MinionsError, SessionReplaced
-from minions.executor.agent import Agent, unless
+from minions.executor.agent import Agent
 from minions.executor.device import describe, find_ollama, installed_engines, model_memory_mb
 from minions.executor.identity import own_state
 from minions.executor.plan import pause_seconds
 from minions.executor.server_link import ServerLink
 from minions.executor.settings import ExecutorSettings
 from minions.executor.workbench import Workbench
+from minions.runtime.loops import unless
 from minions.runtime.version import VERSION
 from minions.wire.executor import RegisterRequest
 

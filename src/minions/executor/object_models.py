@@ -31,8 +31,8 @@ def fetch_objects(reference: ModelReference, files: Sequence[ModelFile], cache: 
         name = PurePosixPath(file.name)
         if name.is_absolute() or ".." in name.parts or not name.parts:
             raise ModelUnavailable(f"{reference}: {file.name!r} is no name for a file inside a model's folder")
-    # The sizes are part of the identity: a model that was replaced under its key is fetched again.
-    identity = json.dumps([reference.location, sorted((file.name, file.size_bytes) for file in files)])
+    # Sizes and etags are part of the identity: a model that was replaced under its key is fetched again.
+    identity = json.dumps([reference.location, sorted((file.name, file.size_bytes, file.etag) for file in files)])
     home = cache / "objects" / hashlib.sha256(identity.encode()).hexdigest()[:32]
     home.mkdir(parents=True, exist_ok=True)
     with _locked(home / ".lock"):

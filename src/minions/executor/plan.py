@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from minions.domain.lifecycle import retry_delay_seconds
 from minions.domain.specification import CompleteParameters, EmbedParameters
 from minions.executor.engines.base import EngineFacts, EngineRequest
 
@@ -17,6 +18,8 @@ _SECONDS_PER_MEGABYTE = 0.02  # weights that are read from a slow disk while the
 _SECONDS_PER_TOKEN = 1.0  # no machine worth lending is slower than a token a second
 _SLOWEST_DOWNLOAD_MB_PER_SECOND = 1.0
 _LONGEST_PAUSE_SECONDS = 30.0
+_LONGEST_EXCLUSION_SECONDS = 1800.0
+_RETRY_DELAYS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +95,15 @@ def halves(items: Sequence[Item]) -> list[list[Item]]:
     return [list(half) for half in (items[:middle], items[middle:]) if half]
 
 
-def exclusion_seconds(failures: int) -> float:
-    """How long an executor leaves a task alone after its `failures`-th failure there (1, 2, …)."""
-    return min(5.0 * 4.0 ** min(failures - 1, 10), 1800.0)
+def exclusion_seconds(failures: int, attempt: int | None) -> float:
+    """How long an executor leaves a task alone after its `failures`-th failure there (1, 2, …).
+
+    attempt: that of the subtask that failed, from 1; None when it was given back without one. It goes to somebody else
+    first, if there is anybody: this executor stays away for longer than the subtask waits, or one broken machine would
+    use up all attempts while the others are busy. One that is alone comes to the third after a minute and a quarter.
+    """
+    own = min(5.0 * 4.0 ** min(failures - 1, 10), _LONGEST_EXCLUSION_SECONDS)
+    return own if attempt is None else max(own, _RETRY_DELAYS * retry_delay_seconds(attempt))
 
 
 def pause_seconds(failed: int, chance: float) -> float:

@@ -7,7 +7,7 @@ import itertools
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import httpx
 
@@ -111,4 +111,21 @@ def _next_chunk(rows: Iterator[Row], most_rows: int) -> list[Row]:
 
 def row_bytes(row: Row) -> int:
     """About how much memory a row takes."""
-    return 200 + sum(len(value) for value in (row.fields or {}).values() if isinstance(value, str))
+    return 200 + sum(_value_bytes(value) for value in (row.fields or {}).values())
+
+
+def _value_bytes(value: object) -> int:
+    """A kept column may hold a whole vector, which takes more than its text."""
+    match value:
+        case str():
+            return len(value)
+        case dict():
+            fields = cast("dict[str, Any]", value)
+            return sum(100 + len(name) + _value_bytes(item) for name, item in fields.items())
+        case list():
+            items = cast("list[Any]", value)
+            if items and isinstance(items[0], str | list | dict):
+                return sum(50 + _value_bytes(item) for item in items)
+            return 32 * len(items)  # numbers, which are not looked at one by one
+        case _:
+            return 0

@@ -68,6 +68,7 @@ class SubtaskRun:
         self._delivery = Delivery(link, client, self._ask, assignment.output_link)
         self._slots: deque[_Slot] = deque()
         self._unanswered = 0
+        self._committed = 0
         self._held_bytes = 0
         self._read_all = False
         self._cursor = assignment.input.cursor
@@ -131,6 +132,11 @@ class SubtaskRun:
         """Deliver nothing any more."""
         if self._delivering is not None:
             self._delivering.cancel()
+
+    @property
+    def rows_done(self) -> int:
+        """Rows with an outcome, committed or not."""
+        return self._committed + self.rows_waiting
 
     @property
     def rows_waiting(self) -> int:
@@ -263,6 +269,7 @@ class SubtaskRun:
         )
         self._part_begun = now
         self._cursor = end
+        self._committed += len(slots)
         for _ in slots:
             self._held_bytes -= self._slots.popleft().size
         self._room.set()

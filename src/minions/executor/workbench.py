@@ -14,14 +14,13 @@ from minions.domain.errors import EngineFailed, MinionsError
 from minions.domain.rows import Outcome, RowCode
 from minions.domain.specification import CompleteParameters, EmbedParameters
 from minions.executor.engine_process import HOST, EngineCrashed, EngineProcess
-from minions.executor.engines.base import EngineFacts, EngineRequest
+from minions.executor.engines.base import HARMLESS_TEXT, EngineFacts, EngineRequest
 from minions.executor.plan import Gaps, halves, load_limit_seconds, stall_limit_seconds
 
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 1.0
 _IDLE_CRASHES = 3  # ends of an engine that had nothing to work on, before it is given up
-_HARMLESS = "Hello"
 
 
 @dataclass(slots=True, eq=False)
@@ -157,6 +156,11 @@ class Workbench:
         """The model in memory."""
         return self._request.model if self._request and self._engine is not None else None
 
+    @property
+    def engine_pid(self) -> int | None:
+        """The process of the engine that is loaded."""
+        return self._engine.pid if self._engine is not None else None
+
     def _rows_waiting(self) -> int:
         return len(self._work.all_jobs())
 
@@ -242,7 +246,7 @@ class Workbench:
             alone = work.tested or work.accused or work.suspects
             if alone and not work.sent:
                 if work.accused:
-                    work.tested = [_Job(_HARMLESS, lambda _: self._convict(), lambda _: None)]
+                    work.tested = [_Job(HARMLESS_TEXT, lambda _: self._convict(), lambda _: None)]
                 else:
                     work.tested = work.suspects.popleft()
                 await self._send_jobs(engine, work.tested)
@@ -309,7 +313,11 @@ class Workbench:
 
 def _same(loaded: EngineRequest | None, wanted: EngineRequest) -> bool:
     """Whether the loaded engine serves: the links to a model's files change, the model does not."""
-    return loaded is not None and replace(loaded, files=()) == replace(wanted, files=())
+    return loaded is not None and _without_links(loaded) == _without_links(wanted)
+
+
+def _without_links(request: EngineRequest) -> EngineRequest:
+    return replace(request, files=tuple(replace(file, link="") for file in request.files))
 
 
 def _without(groups: deque[list[_Job]], fail: Callable[[MinionsError], None]) -> deque[list[_Job]]:

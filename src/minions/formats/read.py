@@ -45,7 +45,7 @@ def read_rows(
     if input_format.compression == "none":
         located = _located(source, input_format, range, cursor, max_record_bytes)
     else:
-        blocks = decompressed(source, input_format.compression)
+        blocks = _without_byte_order_mark(decompressed(source, input_format.compression))
         located = _numbered(blocks, input_format, range, cursor, max_record_bytes)
     return _rows(located, parse, max_record_bytes)
 
@@ -119,6 +119,18 @@ def _beyond(source: ByteSource, start: int) -> Iterator[bytes]:
         yield block
         start += len(block)
         step = min(2 * step, _LARGEST_STEP_BYTES)
+
+
+def _without_byte_order_mark(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """A mark before the CSV header would hide its quotes, or make a record of a blank line."""
+    head = b""
+    for block in blocks:
+        head += block
+        if len(head) >= len(csv.BYTE_ORDER_MARK):
+            break
+    if head := head.removeprefix(csv.BYTE_ORDER_MARK):
+        yield head
+    yield from blocks
 
 
 def _numbered(

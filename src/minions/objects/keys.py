@@ -14,6 +14,7 @@ KEY_BYTES = 1024  # S3's limit
 PIECE_BYTES = 255  # of common file systems
 
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
+_FORBIDDEN = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _FILENAME_LENGTH = 120
 
@@ -56,7 +57,7 @@ def check_key(key: str) -> str:
     """Return the key if it is one. Raises ValueError for what could leave its folder or be no file's name."""
     if not key:
         raise ValueError("a key must not be empty")
-    if any(ord(each) < 32 or ord(each) == 127 or each == "\\" or "\ud800" <= each <= "\udfff" for each in key):
+    if _FORBIDDEN.search(key):
         raise ValueError(f"key {key!r} holds a backslash, a control character or half a surrogate pair")
     if len(key.encode()) > KEY_BYTES:
         raise ValueError(f"a key has {KEY_BYTES} bytes at most; this one has {len(key.encode())}")

@@ -1,8 +1,12 @@
-"""Loops: waiting for an event or for a time, whichever comes first."""
+"""Loops: waiting for an event, for work or for a time, whichever comes first."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
 
 
 async def happens(event: asyncio.Event, within_seconds: float) -> bool:
@@ -17,3 +21,16 @@ async def happens(event: asyncio.Event, within_seconds: float) -> bool:
     except TimeoutError:
         return False
     return True
+
+
+async def unless(stopped: asyncio.Event, work: Coroutine[Any, Any, Result]) -> Result | None:
+    """Do the work, and give it up at once when it is to be stopped: then None."""
+    working = asyncio.create_task(work)
+    stopping = asyncio.create_task(stopped.wait())
+    try:
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        for each in (working, stopping):
+            each.cancel()
+        await asyncio.gather(working, stopping, return_exceptions=True)

@@ -87,7 +87,7 @@ async def open_deployment(settings: ServerSettings) -> AsyncGenerator[Deployment
     try:
         async with database.connection() as connection:
             secret = (await access_table.read_deployment(connection)).link_secret
-            await access_table.note_serving(connection)
+            await access_table.note_serving(connection, settings.lease_seconds)
         s3 = S3Settings(endpoint=settings.s3_endpoint, region=settings.s3_region)
         objects = open_objects(settings.objects, link_secret=secret, base_url="", s3=s3)
         await objects.check_writable()

@@ -106,18 +106,23 @@ class Inputs:
         store, key = self.place(uri)
         return await store.sign_read(key, seconds)
 
-    async def model_files(self, uri: str, seconds: int) -> list[tuple[str, int, str]]:
-        """(name, bytes, link) of a model that lies at a URI: a single file, or all files of a folder."""
+    async def model_files(self, uri: str, seconds: int) -> list[tuple[str, int, str, str]]:
+        """(name, bytes, link, etag) of a model that lies at a URI: a single file, or all files of a folder."""
         store, key = self.place(uri)
         try:
             facts = await store.head(key) if not key.endswith("/") else None
         except ObjectMissing:
             facts = None
         if facts is not None:
-            return [(key.rsplit("/", 1)[-1], facts.size_bytes, await store.sign_read(key, seconds))]
+            return [(key.rsplit("/", 1)[-1], facts.size_bytes, await store.sign_read(key, seconds), facts.etag)]
         folder = key.rstrip("/")
         found = [
-            (entry.key.removeprefix(folder + "/"), entry.size_bytes, await store.sign_read(entry.key, seconds))
+            (
+                entry.key.removeprefix(folder + "/"),
+                entry.size_bytes,
+                await store.sign_read(entry.key, seconds),
+                entry.etag,
+            )
             async for entry in store.list(folder)
         ]
         if not found:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from minions.domain.lifecycle import server_gap_seconds
 from minions.store.database import Connection, Record, all_of, one_of
 
 
@@ -117,17 +118,14 @@ async def read_deployment(connection: Connection) -> Deployment:
     return Deployment(row["label"], row["link_secret"])
 
 
-_SERVER_GAP_SECONDS = 5.0
+async def note_serving(connection: Connection, lease_seconds: float) -> None:
+    """A server is there; it says so several times in what is a gap under this lease."""
+    await all_of(connection, "note_serving", server_gap_seconds(lease_seconds))
 
 
-async def note_serving(connection: Connection) -> None:
-    """A server is there; it says so every second."""
-    await all_of(connection, "note_serving", _SERVER_GAP_SECONDS)
-
-
-async def serving_seconds(connection: Connection) -> float:
-    """For how long executors could reach a server without a gap."""
-    row = await one_of(connection, "serving_seconds", _SERVER_GAP_SECONDS)
+async def serving_seconds(connection: Connection, lease_seconds: float) -> float:
+    """For how long executors could reach a server without a gap, which is shorter than the lease."""
+    row = await one_of(connection, "serving_seconds", server_gap_seconds(lease_seconds))
     return row["seconds"] if row else 0.0
 
 

@@ -47,13 +47,17 @@ async def _until_active(connection: Connection, poll_seconds: float) -> None:
 
 async def _run_passes(connection: Connection, settings: WatchdogSettings) -> None:
     clock = asyncio.get_running_loop()
+    lease_seconds = settings.lease_seconds
     check_at = clock.time()
     while True:
-        await _logged("release_silent", lambda: release_silent(connection, settings.lease_seconds))
+        await _logged("release_silent", lambda: release_silent(connection, lease_seconds))
         if clock.time() >= check_at:
             check_at = clock.time() + settings.check_seconds
-            await _logged("finish_stuck", lambda: finish_stuck(connection))
-            await _logged("prune", lambda: prune(connection, settings.heartbeat_days, settings.silent_offline_seconds))
+            await _logged("finish_stuck", lambda: finish_stuck(connection, lease_seconds))
+            await _logged(
+                "prune",
+                lambda: prune(connection, settings.heartbeat_days, settings.silent_offline_seconds, lease_seconds),
+            )
         await asyncio.sleep(settings.poll_seconds)
 
 

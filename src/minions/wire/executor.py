@@ -124,7 +124,7 @@ class CommitRequest(FromExecutor):
     """Rows [part_start, part_end) of a subtask, in positions of its object, are in the object store.
 
     final: the subtask is done. A part without rows (an empty range) has no object, and then sha256 is None.
-    input_sha256: of the bytes that were read for these rows, when they were bytes. seconds: of work.
+    input_bytes: that were read for these rows; 0 when positions are no bytes. seconds: of work.
     """
 
     acquirement: str
@@ -178,11 +178,12 @@ class LinksRequest(FromExecutor):
 
 
 class ModelObject(Answer):
-    """One file of a model in the object store."""
+    """One file of a model in the object store. etag: changes with its content."""
 
     name: str
     size_bytes: int
     link: str
+    etag: str = ""
 
 
 class LinksAnswer(Answer):
@@ -192,7 +193,7 @@ class LinksAnswer(Answer):
 
 
 class HeartbeatRequest(FromExecutor):
-    """How the executor is. sample: numbers for charts (rows_per_second, memory_free_mb, load, …)."""
+    """How the executor is. sample: numbers for charts (rows_per_second, memory_free_mb, load_1m, …)."""
 
     state: ExecutorState
     reason: Reason = ""

@@ -186,7 +186,8 @@ class PartView(Answer):
 
 
 class PartPage(Page):
-    """complete: the task has ended, so no further part will come. missing: subtasks without a done end so far."""
+    """complete: the task has ended, so no further part will come. missing: subtasks without a done end so far, and one
+    more when the task ended before its input was split to the end."""
 
     data: list[PartView]
     complete: bool

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from minions.domain.errors import EngineFailed
 from minions.domain.rows import Outcome
@@ -27,7 +28,8 @@ class CrashingEngine:
             os.abort()
         os.write(1, b"something that a library prints\n")
         progress("loading", 1, 2)
-        return EngineFacts("crashing", "1", "none", "cpu", "float32", 16, 8, 8)
+        weight_bytes: Any = "large" if self._request.model == "babble" else None
+        return EngineFacts("crashing", "1", "none", "cpu", "float32", 16, 8, 8, weight_bytes=weight_bytes)
 
     def run(self, keys: Sequence[int], texts: Sequence[str], emit: Emit, fail: Fail) -> None:
         """See Engine.run."""
@@ -45,6 +47,9 @@ class CrashingEngine:
                     fail(EngineFailed("a thread gave up"))
                 case "hang":
                     continue
+                case "babble":
+                    unknown: Any = "a code that nobody knows"
+                    emit(key, Outcome(unknown))
                 case "grow":
                     self._held.append(bytearray(os.urandom(1) * 400_000_000))
                 case "child":

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from minions.domain.errors import MinionsError, ModelUnavailable
+from minions.domain.errors import EngineFailed, MinionsError, ModelUnavailable
 from minions.domain.rows import Outcome, RowCode
 from minions.domain.specification import EmbedParameters
 from minions.executor.engines.base import EngineRequest
@@ -168,6 +168,28 @@ def test_a_batch_that_does_not_fit_is_halved(tmp_path: Path) -> None:
     found: dict[int, Outcome] = {}
     engine.run(range(9), ["a stone"] * 8 + ["a river"], found.__setitem__, no_failure)
     assert [found[key].code for key in range(9)] == [None] * 8 + [RowCode.ENGINE_REFUSED]
+
+
+@pytest.mark.parametrize("sickness", ["refuses", "not finite"])
+def test_a_device_that_is_out_of_order_fails_no_row(tmp_path: Path, sickness: str) -> None:
+    """As after an illegal memory access on a GPU: every call fails from then on, and no row is to blame."""
+    request = EngineRequest(
+        "embedding", str(embedding_model()), EmbedParameters.model_validate({}), tmp_path, device="cpu"
+    )
+    engine = EmbeddingEngine(request)
+    engine.load(no_progress)
+    loaded: Any = engine._model  # pyright: ignore[reportPrivateUsage]  # stands for a GPU
+
+    def broken(_module: Any, _given: Any, out: dict[str, Any]) -> dict[str, Any]:
+        if sickness == "refuses":
+            raise RuntimeError("an illegal memory access was encountered")
+        return out | {"sentence_embedding": out["sentence_embedding"] * float("nan")}
+
+    loaded[1].register_forward_hook(broken)
+    found: dict[int, Outcome] = {}
+    with pytest.raises(EngineFailed, match="harmless"):
+        engine.run([5, 6, 7], ["a river", "a stone", "rivers and a river"], found.__setitem__, no_failure)
+    assert found == {}
 
 
 def test_a_folder_that_is_no_model_is_refused(tmp_path: Path) -> None:

@@ -83,6 +83,18 @@ async def test_an_engine_that_gives_up_says_why(tmp_path: Path, text: str, messa
             await engine.submit([3], ["fine"])
 
 
+async def test_an_answer_that_nobody_understands_ends_the_engine(tmp_path: Path) -> None:
+    """It must not be waited for: facts at loading, as some local servers write them, or an outcome."""
+    async with asyncio.timeout(20):
+        with pytest.raises(EngineFailed, match="a form that is not known"):
+            async with crashing(tmp_path, model="babble"):
+                pass
+        async with crashing(tmp_path) as engine:
+            await engine.submit([1, 2], ["fine", "babble"])
+            with pytest.raises(EngineFailed, match="a form that is not known"):
+                await next_end(engine)
+
+
 async def test_a_kill_from_outside_is_seen_at_once(tmp_path: Path) -> None:
     async with crashing(tmp_path) as engine:
         await engine.submit([1], ["hang"])

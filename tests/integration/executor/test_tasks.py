@@ -13,7 +13,7 @@ from tests.integration.executor.deployment import Rig, eventually
 from tests.integration.executor.scripted_host import vector_of
 
 
-def _at_once(_failures: int) -> float:
+def _at_once(*_: object) -> float:
     return 0.2
 
 

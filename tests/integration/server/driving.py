@@ -112,6 +112,12 @@ async def until(client: httpx.AsyncClient, task: str, *states: str) -> dict[str,
     raise AssertionError(f"task {task} is {found['state']} ({found['state_reason']}), not one of {states}")
 
 
+async def ledger(served: Served, task: str) -> list[tuple[str, str]]:
+    """(entry, reason) of what became of a task's subtasks."""
+    found = await ok(served.client.get(f"/api/v1/tasks/{task}/ledger"))
+    return [(each["entry"], each["reason"]) for each in found["data"]]
+
+
 @dataclass(slots=True)
 class Worker:
     """An executor without an engine."""

@@ -14,15 +14,8 @@ from minions.domain.names import number_of
 from minions.objects.keys import manifest_key
 from minions.server.actions import acquire_subtask as acquiring
 from minions.store import acquirements
-from minions.store.database import Connection
 from tests.integration.server.conftest import DeploymentFactory
-from tests.integration.server.driving import LINE_BYTES, Served, ok, problem, show, submit, until, upload
-
-
-async def ledger(served: Served, task: str) -> list[tuple[str, str]]:
-    """(entry, reason) of what became of its subtasks."""
-    found = await ok(served.client.get(f"/api/v1/tasks/{task}/ledger"))
-    return [(each["entry"], each["reason"]) for each in found["data"]]
+from tests.integration.server.driving import LINE_BYTES, Served, ledger, ok, problem, show, submit, until, upload
 
 
 async def test_a_task_from_submission_to_manifest(served: Served) -> None:
@@ -65,34 +58,6 @@ async def test_a_long_poll_is_woken_by_a_submission_here_and_in_another_process(
     got = await asyncio.gather(*polls)
     assert clock.time() - started < 3  # well before the slow poll of 5 s
     assert sorted(held["subtask_id"] for held in got if held) == [0, 1]
-
-
-async def test_a_ring_while_one_looks_for_work_is_heard(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The work comes after the statement has looked, and before the poll waits."""
-    worker = await served.executor()
-    task = await submit(served.client, 2)
-    await until(served.client, task["id"], "running")
-    held = await worker.acquire()
-    assert held is not None
-    looking, again = acquirements.acquire_from_lanes, asyncio.Event()
-
-    async def look_then_release(*asked: Any) -> Any:
-        found = await looking(*asked)
-        if not again.is_set():
-            again.set()
-            await worker.say("release", acquirement=held["acquirement"], reason="x")
-        return found
-
-    monkeypatch.setattr(acquirements, "acquire_from_lanes", look_then_release)
-    monkeypatch.setattr(acquirements, "has_ready", _nothing_ready)
-    clock = asyncio.get_running_loop()
-    started = clock.time()
-    assert await worker.acquire(wait_seconds=10) is not None
-    assert clock.time() - started < 4  # before the slow poll of 5 s
-
-
-async def _nothing_ready(*_: object) -> bool:
-    return False
 
 
 async def test_reasons_say_why_nothing_is_handed_out(served: Served) -> None:
@@ -278,34 +243,6 @@ async def test_goodbye_gives_everything_back(served: Served) -> None:
     assert shown["state"] == "offline"
 
 
-async def _older(connection: Connection) -> None:
-    await connection.execute("UPDATE minion_subtask_acquirement SET acquired_at = now() - interval '2 minutes'")
-
-
-async def test_a_subtask_whose_answer_was_lost_goes_back(served: Served) -> None:
-    task = await submit(served.client, 4)
-    await until(served.client, task["id"], "running")
-    worker = await served.executor()
-    known, unheard = await worker.acquire(), await worker.acquire()
-    assert known is not None
-    assert unheard is not None
-    holds = [known["acquirement"], "acq_000zzzzz"]
-    answer = await ok(worker.say("heartbeat", state="busy", holds=holds))
-    assert answer["lost"] == ["acq_000zzzzz"]
-    assert (await show(served.client, task["id"]))["subtasks"]["acquired"] == 2, (
-        "it is young: the answer may be under way"
-    )
-    async with served.deployment.database.connection() as connection:
-        await _older(connection)
-    await ok(worker.say("progress", rows={known["acquirement"]: 1}))
-    assert (await show(served.client, task["id"]))["subtasks"]["acquired"] == 1
-    assert await ledger(served, task["id"]) == [("released", "answer_lost")]
-    served.deployment.sessions.forget(number_of("exe", worker.me["executor"]))  # it is not compared at every call
-    answer = await ok(worker.say("acquire", holds=[known["acquirement"], unheard["acquirement"]]))
-    assert answer["lost"] == [unheard["acquirement"]]
-    assert answer["assignment"]["subtask_id"] == unheard["subtask_id"]
-
-
 async def test_who_hangs_up_while_it_is_handed_something_loses_it_at_once(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -353,38 +290,6 @@ async def test_what_cannot_be_handed_out_does_not_stay_at_the_head(
     answer = await problem(worker.say("acquire"), status)
     assert "broken" not in json.dumps(answer)
     assert await ledger(served, task["id"]) == [(entry, "not_delivered")]
-
-
-async def test_many_idle_executors_share_a_small_task(served: Served) -> None:
-    """What one statement has locked, another must not take for an empty queue."""
-    workers = [await served.executor() for _ in range(24)]
-    for worker in workers[::2]:
-        worker_preferences = await worker.say("heartbeat", state="idle", preferences=["default"])
-        assert worker_preferences.status_code == 200
-    task = await submit(served.client, 40)
-    await until(served.client, task["id"], "running")
-    got = await asyncio.gather(*(worker.acquire() for worker in workers))
-    assert sum(each is not None for each in got) == 20
-    assert len({each["subtask_id"] for each in got if each}) == 20
-
-
-async def test_what_a_racer_has_locked_is_looked_at_again(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    task = await submit(served.client, 2)
-    await until(served.client, task["id"], "running")
-    worker = await served.executor()
-    ready, looked = acquirements.has_ready, asyncio.Event()
-
-    async def note(*asked: Any) -> bool:
-        looked.set()
-        return await ready(*asked)
-
-    monkeypatch.setattr(acquirements, "has_ready", note)
-    async with served.deployment.database.connection() as connection:
-        async with connection.transaction():
-            await connection.execute("SELECT FROM minion_subtask_queue FOR UPDATE")
-            asking = asyncio.create_task(worker.acquire())
-            await looked.wait()
-        assert await asking is not None
 
 
 async def test_too_many_failed_rows_stop_a_task(served: Served) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from typing import Any
 
 import pytest
 
 from minions.domain.errors import InputUnreadable, Unavailable
 from minions.domain.names import number_of
+from minions.formats.source import ByteSource
 from minions.server.background import splitter as splitting
 from minions.server.background.splitter import Splitter
 from minions.server.background.supervise import Supervisor
@@ -235,6 +237,37 @@ async def test_a_fault_of_ours_while_splitting_fails_the_task_and_says_where_to_
     monkeypatch.setattr(splitting, "ranges", unreadable)
     task = await submit(served.client, 2)
     assert (await until(served.client, task["id"], "failed"))["state_reason"] == "line 3 is cut"
+
+
+@pytest.mark.parametrize("ending", ["failed", "cancelled"])
+async def test_a_task_that_ends_before_all_is_split_never_looks_whole(
+    served: Served, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    """All subtasks that were made are done, yet rows are missing: the results must say so."""
+    may_go_on = threading.Event()
+    detect = splitting.detect
+
+    def detect_late(source: ByteSource, *rest: Any) -> Any:
+        if source.name == "bad.jsonl":
+            assert may_go_on.wait(20)
+            raise InputUnreadable("bad.jsonl is cut")
+        return detect(source, *rest)
+
+    monkeypatch.setattr(splitting, "detect", detect_late)
+    inputs = [await upload(served.client, lines(4)), await upload(served.client, lines(4), "bad.jsonl")]
+    task = await submit(served.client, inputs=inputs)
+    worker = await served.executor()
+    for _ in range(2):
+        held = await worker.acquire(wait_seconds=20)
+        assert held is not None
+        await ok(worker.commit(held))
+    if ending == "cancelled":
+        await ok(served.client.post(f"/api/v1/tasks/{task['id']}/cancel"))
+    may_go_on.set()
+    ended = await until(served.client, task["id"], ending)
+    assert ended["subtasks"]["done"] == ended["subtasks"]["total"] == 2
+    page = await ok(served.client.get(f"/api/v1/tasks/{task['id']}/parts"))
+    assert (page["complete"], page["missing"]) == (True, 1)
 
 
 async def test_more_requests_than_connections_are_served_and_a_full_pool_says_so(

@@ -79,11 +79,24 @@ async def test_silence_while_the_server_was_away_is_nobodys_fault(connection: Co
     assert await release_silent(connection, LEASE) == []
     await connection.execute("UPDATE minion_deployment SET server_seen_at = now() - interval '6 seconds'")
     assert await release_silent(connection, LEASE) == []  # it is away now
-    await access.note_serving(connection)
-    assert await access.serving_seconds(connection) < 1  # a gap: counted anew
+    await access.note_serving(connection, LEASE)
+    assert await access.serving_seconds(connection, LEASE) < 1  # a gap: counted anew
     assert await release_silent(connection, LEASE) == []
     await serving_for(connection, LEASE + 1)
     assert len(await release_silent(connection, LEASE)) == 2
+
+
+async def test_under_a_short_lease_a_short_absence_of_the_server_is_noticed(connection: Connection) -> None:
+    lease = 3.0
+    _, silent, _ = await one_silent(connection)
+    await connection.execute("UPDATE minion_deployment SET server_seen_at = now() - interval '1.5 seconds'")
+    assert await release_silent(connection, lease) == []  # it is away now
+    await access.note_serving(connection, lease)
+    assert await access.serving_seconds(connection, lease) < lease  # a gap: counted anew
+    await silent_for(connection, silent, lease + 1)
+    assert await release_silent(connection, lease) == []
+    await serving_for(connection, lease + 1)
+    assert await release_silent(connection, lease) != []
 
 
 async def test_a_sign_of_life_in_the_last_moment_wins(migrated_url: str, connection: Connection) -> None:
@@ -121,7 +134,7 @@ async def test_what_is_stuck_is_reported_and_left_alone(
     await serving_for(connection, 3600)
     held = await acquirements.acquire_from_lanes(connection, [executor] * 12, [LANE.key], [lost, stuck, late])
     await acquirements.commit_parts(connection, [whole(each) for each in held])
-    assert await finish_stuck(connection) == 0
+    assert await finish_stuck(connection, LEASE) == 0
     await connection.execute("DELETE FROM minion_subtask_queue WHERE task_id = $1", lost)
     await connection.execute("UPDATE minion_subtask_queue SET ready = false WHERE task_id = $1", stuck)
     await connection.execute(
@@ -130,13 +143,13 @@ async def test_what_is_stuck_is_reported_and_left_alone(
     )
     await connection.execute("UPDATE minion_subtask_ledger SET at = now() - interval '1 hour' WHERE task_id = $1", idle)
     with caplog.at_level(logging.ERROR):
-        assert await finish_stuck(connection) == 4
+        assert await finish_stuck(connection, LEASE) == 4
     assert "has 3 subtasks, of which 0 wait, 0 are under way and 0 have ended: 3" in caplog.text
     assert caplog.text.count("3 subtasks should be available and are not") == 2
     assert "nothing open for 3600 s" in caplog.text
-    assert await finish_stuck(connection) == 4
+    assert await finish_stuck(connection, LEASE) == 4
     await connection.execute("UPDATE minion_deployment SET server_seen_at = now() - interval '1 hour'")
-    assert await finish_stuck(connection) == 1, "without a server, waiting is no fault"
+    assert await finish_stuck(connection, LEASE) == 1, "without a server, waiting is no fault"
 
 
 async def test_old_samples_are_forgotten_and_the_silent_are_offline(connection: Connection) -> None:
@@ -153,11 +166,11 @@ async def test_old_samples_are_forgotten_and_the_silent_are_offline(connection: 
     for executor in (gone, busy):
         await silent_for(connection, executor, 1000)
     await serving_for(connection, 600)
-    await prune(connection, 30, 660)
+    await prune(connection, 30, 660, LEASE)
     assert await connection.fetchval("SELECT count(*) FROM minion_heartbeat") == 2
     assert {each.state for each in await executors.list_executors(connection)} == {"starting"}
     await serving_for(connection, 3600)
-    await prune(connection, 30, 660)
+    await prune(connection, 30, 660, LEASE)
     states = {each.executor_id: each.state for each in await executors.list_executors(connection)}
     assert states == {gone: "offline", well: "starting", busy: "starting"}
 

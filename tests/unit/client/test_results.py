@@ -90,15 +90,17 @@ def test_an_expired_link_is_asked_for_anew(served: ScriptedServer, client: Clien
     "parts",
     [
         [(0, 0, 20, [None]), (0, 30, 40, [None])],
-        [(1, 40, 60, [None]), (0, 0, 20, [None])],
+        [(0, 0, 20, [None]), (1, 20, 40, [None]), (0, 20, 30, [None])],
         [(0, 0, 20, [None]), (0, 0, 20, [None])],
+        [(0, 0, 20, [None]), (2, 40, 60, [None])],
+        [(1, 20, 40, [None])],
     ],
-    ids=["gap", "order", "twice"],
+    ids=["gap", "order", "twice", "subtask missing", "beginning missing"],
 )
 def test_parts_that_do_not_follow_each_other_are_refused(script: ScriptedServer, client: Client, parts: Parts) -> None:
     script.on("GET", TASK, completed())
     serve_parts(script, parts)
-    with pytest.raises(ResultsDamaged, match="does not follow"):
+    with pytest.raises(ResultsDamaged, match=r"does not follow|before it are missing"):
         list(client.task("tsk_0000002a").rows())
 
 

@@ -14,6 +14,7 @@ from minions.domain.lifecycle import (
     SubtaskState,
     TaskState,
     retry_delay_seconds,
+    server_gap_seconds,
 )
 
 
@@ -57,3 +58,8 @@ def test_each_attempt_waits_longer_up_to_a_limit(attempt: int, seconds: float) -
 
 def test_a_poisonous_subtask_is_set_aside_within_minutes() -> None:
     assert sum(retry_delay_seconds(attempt) for attempt in range(1, MAX_ATTEMPTS)) < 120
+
+
+@pytest.mark.parametrize(("lease_seconds", "gap_seconds"), [(1, 1 / 3), (3, 1.0), (15, 5.0), (90, 5.0)])
+def test_a_server_that_was_away_is_noticed_well_within_a_lease(lease_seconds: float, gap_seconds: float) -> None:
+    assert server_gap_seconds(lease_seconds) == gap_seconds

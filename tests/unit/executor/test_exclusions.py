@@ -26,6 +26,17 @@ def test_a_task_is_left_alone_for_a_while_each_time_longer() -> None:
     assert exclusions.seconds_left() == 5
 
 
+def test_a_failed_attempt_keeps_it_away_for_longer_than_the_subtask_waits() -> None:
+    clock = Clock()
+    exclusions = Exclusions(clock)
+    exclusions.add("tsk_1", "engine failed", attempt=1)
+    assert exclusions.seconds_left() == 15
+    clock.now += 15
+    assert exclusions.tasks() == []
+    exclusions.add("tsk_1", "engine failed", attempt=2)
+    assert exclusions.seconds_left() == 60
+
+
 def test_of_too_many_those_that_last_longest_are_told() -> None:
     clock = Clock()
     exclusions = Exclusions(clock)

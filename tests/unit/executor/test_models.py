@@ -8,11 +8,12 @@ import os
 import threading
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import huggingface_hub
+import huggingface_hub.constants
 import pytest
 
 from minions.domain.errors import ModelUnavailable
@@ -180,6 +181,19 @@ def test_a_broken_download_is_resumed_where_it_broke(files: Files, tmp_path: Pat
     starts = [int((given or "").removeprefix("bytes=").rstrip("-")) for _, given in files.gets]
     assert starts[0] == 0
     assert starts[1] > 0
+
+
+def test_weights_that_were_replaced_under_their_key_are_fetched_again(files: Files, tmp_path: Path) -> None:
+    """A fine-tune often has files of exactly the same sizes."""
+
+    def at(etag: str) -> tuple[ModelFile, ...]:
+        return tuple(replace(file, etag=etag) for file in links(files.url))
+
+    first = resolve("s3://bucket/model", tmp_path, at("one"))
+    assert resolve("s3://bucket/model", tmp_path, at("one")).path == first.path
+    assert len(files.gets) == len(_FILES)
+    resolve("s3://bucket/model", tmp_path, at("two"))
+    assert len(files.gets) == 2 * len(_FILES)
 
 
 def test_a_gguf_object_is_a_file(files: Files, tmp_path: Path) -> None:

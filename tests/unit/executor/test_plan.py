@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from minions.domain.lifecycle import MAX_ATTEMPTS, retry_delay_seconds
 from minions.domain.specification import CompleteParameters, EmbedParameters
 from minions.executor.engines.base import EngineFacts, EngineRequest, ModelFile
 from minions.executor.plan import (
@@ -55,7 +56,20 @@ def test_pauses_grow_are_spread_and_never_end_the_executor(failed: int, chance: 
 
 @given(failures=st.integers(1, 10**9))
 def test_a_task_that_fails_again_is_left_alone_for_longer(failures: int) -> None:
-    assert 5 <= exclusion_seconds(failures) <= exclusion_seconds(failures + 1) <= 1800
+    assert 5 <= exclusion_seconds(failures, None) <= exclusion_seconds(failures + 1, None) <= 1800
+
+
+@given(failures=st.integers(1, 10**9), attempt=st.integers(1, MAX_ATTEMPTS))
+def test_who_failed_a_subtask_stays_away_for_longer_than_it_waits(failures: int, attempt: int) -> None:
+    """By as much again twice, so that somebody who is busy meanwhile still comes first."""
+    assert exclusion_seconds(failures, attempt) >= 3 * retry_delay_seconds(attempt)
+
+
+def test_an_executor_that_is_alone_uses_up_the_attempts_within_a_minute_and_a_half() -> None:
+    waits = [
+        max(exclusion_seconds(attempt, attempt), retry_delay_seconds(attempt)) for attempt in range(1, MAX_ATTEMPTS)
+    ]
+    assert 60 < sum(waits) <= 90
 
 
 @given(items=st.lists(st.integers(), max_size=50))

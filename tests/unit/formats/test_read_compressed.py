@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from minions.domain.errors import InputUnreadable, Unavailable
 from minions.domain.inputs import Compression, InputFormat, SubtaskRange
 from minions.formats.arrow import arrow
+from minions.formats.detect import detect
 from minions.formats.read import read_rows
 from minions.formats.source import MemorySource
 from minions.formats.split import ranges
@@ -42,6 +44,22 @@ def test_the_csv_header_has_no_number(compression: Compression, compress: Callab
     source = MemorySource("a.csv", compress(b'\xef\xbb\xbfa,b\n1,"x\ny"\n\n2,z\n'))
     rows = read_all(source, InputFormat("csv", compression, columns=("a", "b")))
     assert [(row.position, row.fields) for row in rows] == [(0, {"a": "1", "b": "x\ny"}), (1, {"a": "2", "b": "z"})]
+
+
+@both
+@pytest.mark.parametrize(
+    "header", [b'"a\nc",b\r\n', b"\r\na,b\r\n", b"a,b\n"], ids=["quoted", "after a blank line", "bare"]
+)
+def test_a_csv_header_behind_a_byte_order_mark_is_no_row(
+    compression: Compression, compress: Callable[[bytes], bytes], header: bytes
+) -> None:
+    """As in the plain file."""
+    data = b"\xef\xbb\xbf" + header + b"1,2\r\n3,4"
+    found = detect(MemorySource("a.csv", data))
+    plain = read_all(MemorySource("a.csv", data), found)
+    rows = read_all(BlockSource("a.csv", compress(data), 2), replace(found, compression=compression))
+    assert [row.fields for row in rows] == [row.fields for row in plain]
+    assert [row.position for row in rows] == [0, 1]
 
 
 @both

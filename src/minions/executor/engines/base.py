@@ -14,11 +14,15 @@ from minions.domain.specification import CompleteParameters, EmbedParameters
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """One file of a model that lies in the object store: its name inside the folder, and a signed link to read it."""
+    """One file of a model that lies in the object store: its name inside the folder, and a signed link to read it.
+
+    etag: changes with its content, so that weights that were replaced under their key are fetched again.
+    """
 
     name: str
     size_bytes: int
     link: str
+    etag: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,10 @@ class EngineFacts:
 Emit = Callable[[int, Outcome], None]
 Fail = Callable[[MinionsError], None]
 Progress = Callable[[str, int, int | None], None]
+
+
+HARMLESS_TEXT = "Hello"
+"""What any model can do: an engine that refuses it is out of order."""
 
 
 def refusal(text: str) -> Outcome | None:

@@ -15,7 +15,7 @@ from sentence_transformers import SentenceTransformer
 from minions.domain.errors import EngineFailed, ModelUnavailable
 from minions.domain.rows import Outcome, RowCode
 from minions.domain.specification import EmbedParameters
-from minions.executor.engines.base import Emit, EngineFacts, EngineRequest, Fail, Progress, refusal
+from minions.executor.engines.base import HARMLESS_TEXT, Emit, EngineFacts, EngineRequest, Fail, Progress, refusal
 from minions.executor.engines.text_batches import TextTokenizer, Tokenized, batches
 from minions.executor.models import LocalModel, resolve_model
 
@@ -146,6 +146,7 @@ class EmbeddingEngine:
         except (RuntimeError, ValueError, IndexError, TypeError) as error:
             # Out of memory, or one row that the model cannot take: halves find out which.
             if len(batch) == 1:
+                self._demand_order()
                 message = f"the model refused this text ({type(error).__name__})"
                 return [Outcome(RowCode.ENGINE_REFUSED, message, input_tokens=rows.tokens[batch[0]])]
             _free_memory(self._device)
@@ -153,10 +154,21 @@ class EmbeddingEngine:
             return self._outcomes(rows, batch[:middle]) + self._outcomes(rows, batch[middle:])
         return [self._outcome(vector, rows, index) for vector, index in zip(vectors, batch, strict=True)]
 
+    def _demand_order(self) -> None:
+        """A row may fail for its own fault only. Raises EngineFailed when a harmless text fares no better: a device
+        that is out of order must not fail all rows."""
+        try:
+            vector = self._embed(self._texts.tokenize([HARMLESS_TEXT]), [0])[0]
+        except (RuntimeError, ValueError, IndexError, TypeError) as error:
+            raise EngineFailed(f"the model refuses even a harmless text ({type(error).__name__})") from error
+        if not np.isfinite(vector).all():
+            raise EngineFailed("the model makes numbers that are not finite even of a harmless text")
+
     def _outcome(self, full: np.ndarray[Any, Any], rows: Tokenized, index: int) -> Outcome:
         tokens, cut = rows.tokens[index], rows.is_cut(index)
         vector = full[: self._dimension]
         if not np.isfinite(full).all():
+            self._demand_order()
             count = int((~np.isfinite(full)).sum())
             return Outcome(RowCode.VECTOR_NOT_FINITE, f"{count} of {len(full)} numbers are not finite", None,
                            input_tokens=tokens, truncated=cut)  # fmt: skip

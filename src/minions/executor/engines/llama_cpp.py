@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import psutil
 import xllamacpp
@@ -50,7 +51,7 @@ class LlamaCppEngine:
         parallel = self._request.parallel or parallel_rows(self._window, head, free_bytes)
         self._server = self._start(local.path, parallel)
         window_rows = parallel * _WINDOW_ROWS_PER_SLOT
-        self._pool = RowPool(parallel, window_rows, self._complete)
+        self._pool = RowPool(parallel, window_rows, self._complete, self._shortest()._complete)
         return EngineFacts(
             engine="llama_cpp",
             engine_version=f"xllamacpp {xllamacpp.__version__}",
@@ -72,6 +73,12 @@ class LlamaCppEngine:
         """See Engine.close."""
         self._pool.close()
         del self._server
+
+    def _shortest(self) -> Self:
+        """This engine as if the task wanted one token."""
+        other = copy.copy(self)
+        other._parameters = self._parameters.model_copy(update={"max_tokens": 1})
+        return other
 
     def _start(self, path: Path, parallel: int) -> Any:
         params: Any = _xllamacpp.CommonParams()

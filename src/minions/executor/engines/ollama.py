@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import time
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import httpx
 
@@ -57,7 +58,7 @@ class OllamaEngine:
         self._probe(weight_bytes)
         details: dict[str, Any] = listed.get("details") or {}
         window_rows = self._parallel * _WINDOW_ROWS_PER_SLOT
-        self._pool = RowPool(self._parallel, window_rows, self._complete)
+        self._pool = RowPool(self._parallel, window_rows, self._complete, self._shortest()._complete)
         return EngineFacts(
             engine="ollama",
             engine_version=f"ollama {version}",
@@ -79,6 +80,12 @@ class OllamaEngine:
         """See Engine.close."""
         self._pool.close()
         self._http.close()
+
+    def _shortest(self) -> Self:
+        """This engine as if the task wanted one token."""
+        other = copy.copy(self)
+        other._parameters = self._parameters.model_copy(update={"max_tokens": 1})
+        return other
 
     def _listed(self) -> dict[str, Any] | None:
         models: list[dict[str, Any]] = self._http.get("/api/tags").get("models") or []

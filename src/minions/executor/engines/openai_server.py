@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import httpx
 
@@ -50,7 +51,7 @@ class OpenAIServerEngine:
         self._window = min(self._window, served or self._window)
         parallel = self._request.parallel or _PARALLEL
         window_rows = parallel * _WINDOW_ROWS_PER_SLOT
-        self._pool = RowPool(parallel, window_rows, self._complete)
+        self._pool = RowPool(parallel, window_rows, self._complete, self._shortest()._complete)
         known_facts = {name: meta[name] for name in _IDENTIFYING if name in meta}
         identity = json.dumps([self._model, known_facts], sort_keys=True)
         return EngineFacts(
@@ -74,6 +75,12 @@ class OpenAIServerEngine:
         """See Engine.close."""
         self._pool.close()
         self._http.close()
+
+    def _shortest(self) -> Self:
+        """This engine as if the task wanted one token."""
+        other = copy.copy(self)
+        other._parameters = self._parameters.model_copy(update={"max_tokens": 1})
+        return other
 
     def _complete(self, text: str) -> Outcome:
         path = "/v1/completions" if self._parameters.raw else "/v1/chat/completions"

@@ -6,17 +6,23 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from minions.domain.errors import MinionsError
+from minions.domain.errors import EngineFailed, MinionsError
 from minions.domain.rows import Outcome, RowCode
-from minions.executor.engines.base import Emit, Fail, refusal
+from minions.executor.engines.base import HARMLESS_TEXT, Emit, Fail, refusal
 
 
 class RowPool:
     """Keeps `parallel` rows running, and `window` handed over, so that the slots behind it never drain."""
 
-    def __init__(self, parallel: int, window: int, work: Callable[[str], Outcome]) -> None:
-        """work(text): the outcome of one row, called from many threads; raises EngineFailed when none can be had."""
+    def __init__(
+        self, parallel: int, window: int, work: Callable[[str], Outcome], probe: Callable[[str], Outcome] | None = None
+    ) -> None:
+        """work(text): the outcome of one row, called from many threads; raises EngineFailed when none can be had.
+
+        probe: the same for a text that only shows whether the engine can do anything: the cheapest way will do.
+        """
         self._work = work
+        self._probe = probe or work
         self._room = threading.Semaphore(window)
         self._threads = ThreadPoolExecutor(parallel, thread_name_prefix="row")
         self._ended = False
@@ -36,13 +42,29 @@ class RowPool:
         try:
             if self._ended:
                 return
-            outcome = refusal(text) or self._work(text)
+            outcome = refusal(text) or self._outcome(text)
         except MinionsError as error:
             self._ended = True
             fail(error)
             return
-        except Exception as error:
-            outcome = Outcome(RowCode.ENGINE_REFUSED, f"the engine answered with {type(error).__name__}")
         finally:
             self._room.release()
         emit(key, outcome)
+
+    def _outcome(self, text: str) -> Outcome:
+        """A row may be refused for its own fault only: one machine that is out of order must not fail all rows."""
+        outcome = _tried(self._work, text)
+        if outcome.code is not RowCode.ENGINE_REFUSED:
+            return outcome
+        if _tried(self._probe, HARMLESS_TEXT).code is RowCode.ENGINE_REFUSED:
+            raise EngineFailed(f"the engine refuses whatever it is given: {outcome.message}")
+        return _tried(self._work, text)  # it may have been another row that ended what runs the model
+
+
+def _tried(work: Callable[[str], Outcome], text: str) -> Outcome:
+    try:
+        return work(text)
+    except MinionsError:
+        raise
+    except Exception as error:
+        return Outcome(RowCode.ENGINE_REFUSED, f"the engine answered with {type(error).__name__}")

@@ -9,6 +9,7 @@ from minions.domain.errors import MinionsError, Unavailable
 from minions.domain.lifecycle import retry_delay_seconds
 from minions.domain.names import number_of, public_id
 from minions.domain.subtask import Acquired, GiveBack
+from minions.domain.task import Task
 from minions.objects.keys import part_key
 from minions.server.deployment import Deployment
 from minions.store import acquirements
@@ -70,7 +71,7 @@ async def assignment_for(deployment: Deployment, acquired: Acquired) -> Assignme
         parameters=task.specification.parameters,
         input=InputPiece(
             object=acquired.object,
-            name=acquired.object.rsplit("/", 1)[-1],
+            name=input_name(task, acquired.object),
             link=await deployment.inputs.sign_read(acquired.object, seconds),
             size_bytes=acquired.object_bytes,
             etag=acquired.object_etag,
@@ -89,6 +90,17 @@ async def assignment_for(deployment: Deployment, acquired: Acquired) -> Assignme
         links_expire_seconds=seconds,
         pin=Pin(**acquired.pin) if acquired.pin else None,
     )
+
+
+def input_name(task: Task, uri: str) -> str:
+    """What the results call an object: an upload by its file name, several also by their ids, others by their URI.
+
+    Two objects of one task never share a name, since (object, position) tells a row.
+    """
+    own = uri.removeprefix("objects:uploads/")
+    if own == uri:
+        return uri
+    return own if len(task.specification.inputs) > 1 else own.rsplit("/", 1)[-1]
 
 
 async def output_key(deployment: Deployment, task_id: int, subtask_id: int, start: int, acquirement_id: int) -> str:

@@ -26,5 +26,5 @@ async def renew_links(deployment: Deployment, session: Session, request: LinksRe
     return LinksAnswer(
         input_link=await deployment.inputs.sign_read(owned.object, seconds),
         output_link=await output_link(deployment, owned.task_id, owned.subtask_id, owned.cursor, acquirement_id),
-        model_files=[ModelObject(name=name, size_bytes=size, link=link) for name, size, link in files],
+        model_files=[ModelObject(name=name, size_bytes=size, link=link, etag=etag) for name, size, link, etag in files],
     )

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Query, Response
 from minions.domain.errors import FieldError, NotFound, ValidationFailed
 from minions.domain.lifecycle import ENDED_TASK_STATES, OPEN_TASK_STATES, LedgerEntry, SubtaskState, TaskState
 from minions.domain.names import TaskName, number_of, public_id
-from minions.domain.task import Task
+from minions.domain.task import Counts, Task
 from minions.server.access import reachable
 from minions.server.actions.change_task import cancel_task, pause_task, resume_task
 from minions.server.actions.submit_task import submit_task
@@ -161,11 +161,17 @@ def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noq
         return PartPage(
             data=data,
             complete=found.state in ENDED_TASK_STATES,
-            missing=counts.total - counts.done,
+            missing=_missing(found, counts),
             **ends([f"{part.subtask_id}-{part.start}" for part in page], more),
         )
 
     return router
+
+
+def _missing(task: Task, counts: Counts) -> int:
+    """Subtasks without a result. One more when the task ended before all were made: all that exist may be done."""
+    is_cut = task.state in (TaskState.FAILED, TaskState.CANCELLED) and not task.split_position.get("whole")
+    return counts.total - counts.done + is_cut
 
 
 async def _view_part(deployment: Deployment, part: Part, executor: str | None) -> PartView:

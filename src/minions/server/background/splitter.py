@@ -111,8 +111,11 @@ class Splitter:
         target = task.specification.subtask_bytes or subtask_bytes(task.kind, task.input_bytes, speed)
         if not await self._append_all(task, target):
             return
-        async with self._deployment.database.connection() as connection:
-            await tasks.change_state(connection, task_id, TaskState.RUNNING)
+        async with self._deployment.database.transaction() as connection:
+            await tasks.lock_task(connection, task_id)
+            if await tasks.change_state(connection, task_id, TaskState.RUNNING):
+                # Without this mark, what a task has when it ends may be less than its input.
+                await subtasks.append_subtasks(connection, task_id, 0, [], {"whole": True})
         self._deployment.subtask_ended.set()  # a task without rows is finished at once
 
     async def _append_all(self, task: Task, target_bytes: int) -> bool:

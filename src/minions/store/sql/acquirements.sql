@@ -256,7 +256,7 @@ WHERE queue.range_id = free.range_id
 RETURNING queue.range_id, queue.ready;
 
 -- held_by
--- What an executor holds, if this is its running session; null session means any.
+-- What an executor holds, if this is its running session.
 SELECT held.acquirement_id, held.task_id, held.subtask_id, held.acquired_at < now() - interval '1 minute' AS settled
 FROM minion_subtask_acquirement AS held
 JOIN minion_executor AS executor USING (executor_id)

@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 _LATE_SECONDS = 60.0
 
 
-async def finish_stuck(connection: Connection) -> int:
+async def finish_stuck(connection: Connection, lease_seconds: float) -> int:
     """Report what is stuck, with numbers. Returns how many tasks that concerns.
 
     Nothing is repaired: each of these is a fault of ours, and a repair that nobody sees would hide it. What waits for a
@@ -30,7 +30,7 @@ async def finish_stuck(connection: Connection) -> int:
             each.ended,
             abs(each.total - each.queued - each.acquired - each.ended),
         )
-    if await access.serving_seconds(connection) < _LATE_SECONDS:
+    if await access.serving_seconds(connection, lease_seconds) < _LATE_SECONDS:
         return len(unbalanced)
     overdue = await checks.overdue_ranges(connection, _LATE_SECONDS)
     for late in overdue:

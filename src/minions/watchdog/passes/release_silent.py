@@ -19,7 +19,7 @@ async def release_silent(connection: Connection, lease_seconds: float) -> list[G
     Nothing is taken while no server has been there for as long as that: the silence was the server's then. All in one
     transaction: an executor that is heard of meanwhile waits for its end, and is told then what it has lost.
     """
-    if await access.serving_seconds(connection) < lease_seconds:
+    if await access.serving_seconds(connection, lease_seconds) < lease_seconds:
         return []
     async with connection.transaction():
         silent = {
