@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from minions.domain.lifecycle import retry_delay_seconds
 from tests.integration.executor.deployment import Rig, eventually
 from tests.integration.executor.scripted_host import vector_of
 
@@ -51,6 +52,26 @@ async def test_a_model_that_cannot_be_loaded_ends_its_task_and_no_other(
     assert (failed["state"], done["state"]) == ("failed", "completed")
     assert failed["state_reason"] == "there is no model at /m/missing on this machine"
     assert failed["subtasks"]["queued"] == failed["subtasks"]["acquired"] == 0
+
+
+async def test_a_broken_executor_lets_another_have_the_next_attempt(
+    deployed: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stays away for longer than the subtask waits, by a clock that jumps to twice that time."""
+    monkeypatch.setattr("minions.server.actions.end_subtask.retry_delay_seconds", _at_once)
+    monkeypatch.setattr("minions.executor.agent._POLL_SECONDS", 0.5)
+    passed = 0.0
+    task = await deployed.submit_texts(["one"])
+    async with deployed.executor(files={"no-model": ""}, monotonic=lambda: time.monotonic() + passed):
+        assert await deployed.until_ledger(task) == ["fault"]
+        passed = 2 * retry_delay_seconds(1)
+        polls = deployed.saboteur.count("POST", "executor/acquire")
+        await eventually(lambda: deployed.saboteur.count("POST", "executor/acquire") >= polls + 3)
+        assert await deployed.ledger(task) == ["fault"]
+        async with deployed.executor() as good:
+            assert (await deployed.ended(task))["state"] == "completed"
+    assert await deployed.ledger(task) == ["fault"]
+    assert good.notes("done.txt") == ["one"]
 
 
 async def reason_of(deployed: Rig, name: str, piece: str) -> str:
