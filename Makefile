@@ -28,7 +28,7 @@ format: $(VENV)/.dev  ## Format the code and mend what lint can mend
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format .
 
-bench: $(VENV)/.bench  ## Measure every figure and write benchmarks/RESULTS.md
+bench: $(VENV)/.dev  ## Measure every figure and write benchmarks/RESULTS.md
 	@$(BIN)/python benchmarks/run.py
 
 schema: $(VENV)/.dev  ## Dump the schema that the migrations make
@@ -57,8 +57,4 @@ $(VENV)/.demo: pyproject.toml constraints.txt requirements-demo.txt | $(BIN)/pyt
 
 $(VENV)/.dev: $(VENV)/.demo
 	@$(INSTALL) --constraint constraints.txt --editable '.[dev]'
-	@touch $@
-
-$(VENV)/.bench: $(VENV)/.dev
-	@$(INSTALL) --constraint constraints.txt --editable '.[bench]'
 	@touch $@
