@@ -186,6 +186,14 @@ class Cluster:
         found: Row = self.get(f"/api/v1/tasks/{task}")
         return found
 
+    def steer(self, task: str, verb: str) -> None:
+        """Pause or resume, however long the server takes to be there."""
+
+        def ask() -> bool:
+            return self.http.post(f"/api/v1/tasks/{task}/{verb}").raise_for_status().is_success
+
+        self.until(ask, 60)
+
     def ended(self, task: str, seconds: float) -> Row:
         """Wait for the task's end."""
 
