@@ -7,6 +7,8 @@ Bare: one process that drives the same llama.cpp (xllamacpp) with the same promp
 of threads, with the parallelism that was the best of 4, 8 and 16 on a part of the prompts in this run; timed around
 the calls.
 
+Neither side keeps the state of prompts that it has read: in a batch they do not come back, in turns they would.
+
 Left out on both sides: loading the model, and a warm-up. Left out of the system's time: uploading the input, splitting
 it before the first subtask is there, and the manifest.
 """
@@ -54,6 +56,7 @@ def complete_alone() -> None:
         params.n_parallel = parallel
         params.n_ctx = _WINDOW_TOKENS * parallel
         params.warmup = False
+        params.cache_ram_mib = 0  # a batch has each prompt once: turns that repeat them must not find them read
         params.verbosity = 1
         threads = psutil.cpu_count(logical=False) or os.cpu_count() or 1
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads

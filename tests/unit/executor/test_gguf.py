@@ -50,7 +50,7 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("free_bytes", "cache_bytes", "rows"),
-    [(10**12, 1000, 8), (2 * 4096 * 1000 * 3, 1000, 3), (1, 1000, 1), (-5, 1000, 1), (10**12, None, 2)],
+    [(10**12, 1000, 16), (2 * 4096 * 1000 * 3, 1000, 3), (1, 1000, 1), (-5, 1000, 1), (10**12, None, 2)],
 )
 def test_as_many_rows_at_once_as_fit(free_bytes: int, cache_bytes: int | None, rows: int) -> None:
     assert parallel_rows(4096, GgufFacts("F16", 4096, cache_bytes), free_bytes) == rows

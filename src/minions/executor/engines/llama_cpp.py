@@ -22,8 +22,8 @@ from minions.executor.models import resolve_model
 
 _xllamacpp: Any = xllamacpp  # a native module without types
 
-# Eight slots gave 1.8 times the tokens per second of one on two cores; sixteen gave no more.
-_MOST_PARALLEL = 8
+# On two cores 16 slots gave 1.2 times the tokens a second of 4 (benchmarks/overhead_completion.py).
+_MOST_PARALLEL = 16
 _WINDOW_ROWS_PER_SLOT = 8
 _ERRORS_ONLY = 1
 

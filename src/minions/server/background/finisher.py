@@ -24,7 +24,7 @@ from minions.store import subtasks, tasks
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 2.0
-_TOGETHER_SECONDS = 0.05  # ends come in bursts; one look is enough for all of them
+_TOGETHER_SECONDS = 0.2  # ends come in bursts; one look is enough for all of them
 _PAGE = 1000
 
 

@@ -86,13 +86,18 @@ SELECT EXISTS (SELECT FROM minion_subtask_queue WHERE task_id = $1)
 
 -- tasks_over_their_limit
 -- Running tasks of which more rows failed than they allow; a share of fewer than 100 rows says nothing yet.
-SELECT task.task_id, sum(part.rows)::bigint AS rows, sum(part.failed_rows)::bigint AS failed_rows
-FROM minion_task AS task JOIN minion_subtask_ledger AS part USING (task_id)
-WHERE task.state IN ('splitting', 'running') AND part.entry = 'part'
-    AND (task.specification -> 'parameters' ->> 'max_failed_share') IS NOT NULL
-GROUP BY task.task_id, task.specification
-HAVING sum(part.rows) >= 100
-    AND sum(part.failed_rows) > sum(part.rows) * (task.specification -> 'parameters' ->> 'max_failed_share')::float8;
+-- The tasks with a limit are few and found first: the planner would otherwise read the whole ledger.
+WITH limited AS MATERIALIZED (
+    SELECT task_id, (specification -> 'parameters' ->> 'max_failed_share')::float8 AS share FROM minion_task
+    WHERE state IN ('splitting', 'running') AND (specification -> 'parameters' ->> 'max_failed_share') IS NOT NULL
+)
+SELECT limited.task_id, parts.rows, parts.failed_rows
+FROM limited
+CROSS JOIN LATERAL (
+    SELECT sum(rows)::bigint AS rows, sum(failed_rows)::bigint AS failed_rows FROM minion_subtask_ledger AS part
+    WHERE part.task_id = limited.task_id AND part.entry = 'part'
+) AS parts
+WHERE parts.rows >= 100 AND parts.failed_rows > parts.rows * limited.share;
 
 -- open_lanes
 -- Lanes of tasks that are not ended, with how many tasks each has.
