@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -65,11 +66,19 @@ def test_logs_of_three_earlier_starts_are_kept(tmp_path: Path) -> None:
     assert kept == {"server.log": "5", "server.1.log": "4", "server.2.log": "3", "server.3.log": "2"}
 
 
+def running_minions() -> subprocess.Popen[bytes]:
+    """A process that looks like ours; for a moment after its start the kernel shows no command of it."""
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", "minions.commands.main"])
+    while "minions.commands.main" not in psutil.Process(process.pid).cmdline():
+        time.sleep(0.01)
+    return process
+
+
 def test_only_our_own_processes_are_leftovers(tmp_path: Path) -> None:
     place = DataDirectory(tmp_path)
     assert place.end_leftovers() == 0
     innocent = subprocess.Popen(["sleep", "60"])
-    ours = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", "minions.commands.main"])
+    ours = running_minions()
     try:
         place.note_processes([innocent.pid, ours.pid])
         noted = json.loads((tmp_path / "processes.json").read_text())
@@ -78,7 +87,7 @@ def test_only_our_own_processes_are_leftovers(tmp_path: Path) -> None:
         assert innocent.poll() is None
 
         # the same pid with another start is another process
-        other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", "minions.commands.main"])
+        other = running_minions()
         with other:
             noted["processes"] = [{"pid": other.pid, "started": noted["processes"][0]["started"] - 3600}]
             (tmp_path / "processes.json").write_text(json.dumps(noted))
