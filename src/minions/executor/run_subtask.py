@@ -204,8 +204,8 @@ class SubtaskRun:
         due = self._monotonic() >= self._part_due
         return (due and self.rows_waiting > 0) or self._is_full()
 
-    def _is_full(self, parts: int = 1) -> bool:
-        return self.rows_waiting >= parts * _MOST_ROWS_A_PART or self._held_bytes >= parts * _MOST_BYTES_A_PART
+    def _is_full(self) -> bool:
+        return self.rows_waiting >= _MOST_ROWS_A_PART or self._held_bytes >= _MOST_BYTES_A_PART
 
     async def _commit_finished(self) -> None:
         """Commit one part of rows that are finished without a gap, short of the end of the range."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from minions.domain.lifecycle import NEXT_TASK_STATES, OPEN_TASK_STATES, TaskState
+from minions.domain.lifecycle import NEXT_TASK_STATES, TaskState
 from minions.domain.names import Preference, TaskName
 from minions.domain.specification import Parameters
 from minions.domain.task import Counts, NewTask, Specification, Task
@@ -235,10 +235,6 @@ async def read_paces(connection: Connection, tasks: Sequence[int]) -> dict[int, 
         )
         for number in {*shares, *rates}
     }
-
-
-def is_open(state: TaskState) -> bool:
-    return state in OPEN_TASK_STATES
 
 
 def _specification_to_json(specification: Specification) -> dict[str, Any]:
