@@ -4,9 +4,11 @@ PYTHON ?= $(shell for each in python3.13 python3.12 python3.11 python3; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$each && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
+# More than the two cores of continuous integration: most tests wait for something.
+TEST_PROCESSES ?= 3
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test check format bench schema docs constraints clean
+.PHONY: help demo test check format bench screenshots schema docs dashboards services constraints clean
 
 help:  ## Show the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
@@ -15,7 +17,8 @@ demo: $(VENV)/.demo  ## Do the main job on real input, on this machine
 	@$(BIN)/minions demo
 
 test: check  ## Formatting, lint, types, import contracts, and all tests
-	@$(BIN)/python -m pytest
+	@tests/services/system_packages.sh
+	@$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 
 check: $(VENV)/.dev  ## Formatting, lint, types and import contracts
 	@$(BIN)/ruff format --check --quiet .
@@ -31,11 +34,21 @@ format: $(VENV)/.dev  ## Format the code and mend what lint can mend
 bench: $(VENV)/.dev  ## Measure every figure and write benchmarks/RESULTS.md
 	@$(BIN)/python benchmarks/run.py
 
+screenshots: $(VENV)/.dev  ## Photograph every page of a lifelike deployment into screenshots/
+	@tests/services/system_packages.sh
+	@$(BIN)/python -m tests.browser.screenshots
+
 schema: $(VENV)/.dev  ## Dump the schema that the migrations make
 	@$(BIN)/python -m tests.services.write_schema
 
 docs: $(VENV)/.dev  ## Write docs/cli.md from --help
 	@$(BIN)/python -m minions.commands.reference > docs/cli.md
+
+dashboards: $(VENV)/.dev  ## Write Grafana's dashboards from deploy/grafana
+	@$(BIN)/python -m deploy.grafana.generate
+
+services: $(VENV)/.dev  ## Write deploy/launchd and deploy/systemd
+	@$(BIN)/python -m deploy.service_files
 
 constraints: $(VENV)/.dev  ## Resolve constraints.txt anew
 	@$(INSTALL) uv

@@ -123,6 +123,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.path == "/api/show":
             info = {"general.architecture": "llama", "llama.context_length": _TRAINED_TOKENS}
             self._answer(200, {"model_info": info, "capabilities": ["completion"]})
+        elif self.path == "/api/generate" and body.get("keep_alive") == 0:
+            self._answer(200, {"model": name, "response": "", "done": True, "done_reason": "unload"})
         elif self.ollama.take_busy():
             self._answer(503, {"error": "server busy, please try again. maximum pending requests exceeded"})
         elif body.get("think"):

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -17,9 +16,9 @@ import pytest
 
 from minions.domain.errors import Conflict
 from minions.local.postgres import EmbeddedPostgres, binaries
+from tests.services.directories import held, of_killed_sessions
 
 _PREFIX = "minions-test-postgres-"
-_YOUNG_SECONDS = 120
 # Nothing here outlives the session, so nothing has to reach the disk; the rest is as deployed.
 _SETTINGS = {
     "fsync": "off",
@@ -99,14 +98,11 @@ class PostgresService:
 
 
 def _clear_killed_runs() -> None:
-    """Remove what killed sessions left behind; the lock tells a killed session from a living one."""
-    for directory in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        leftover = EmbeddedPostgres(directory, settings=_SETTINGS)
+    """Remove what killed sessions left; a living one holds its directory also while a test has its server down."""
+    for directory in of_killed_sessions(_PREFIX):
         try:
-            if time.time() - directory.stat().st_mtime < _YOUNG_SECONDS:
-                continue  # another session may have made it and not locked it yet
-            leftover.clear()
-        except (Conflict, PermissionError, FileNotFoundError):
+            EmbeddedPostgres(directory, settings=_SETTINGS).clear()
+        except (Conflict, OSError):
             continue
         shutil.rmtree(directory, ignore_errors=True)
 
@@ -118,8 +114,9 @@ def postgres() -> Iterator[PostgresService]:
     directory = Path(tempfile.mkdtemp(prefix=_PREFIX))
     service = PostgresService(directory)
     try:
-        service.start()
-        yield service
+        with held(directory):
+            service.start()
+            yield service
     finally:
         service.stop()
         shutil.rmtree(directory, ignore_errors=True)

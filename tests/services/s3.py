@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import secrets
 import shutil
-import socket
 import subprocess
 import sysconfig
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import IO
 
 import httpx
 import obstore
 import pytest
 from obstore.store import S3Store
 
+from tests.services.directories import held, of_killed_sessions
+from tests.services.ports import free_ports
+
 _PREFIX = "minions-test-s3-"
-_YOUNG_SECONDS = 120
 _START_SECONDS = 60.0
 
 
@@ -49,14 +47,6 @@ class S3Service:
         }
 
 
-def _free_ports(count: int) -> list[int]:
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
-
-
 def _command(directory: Path, configuration: Path, s3_port: int) -> list[str]:
     weed = Path(sysconfig.get_path("scripts")) / "weed"
     # Where there is a way to say so, a killed test session takes the server with it.
@@ -64,7 +54,7 @@ def _command(directory: Path, configuration: Path, s3_port: int) -> list[str]:
     dies_with_us = [setpriv, "--pdeathsig=KILL", "--"] if setpriv else []
     # Every port is named: those left out would be fixed numbers, which two sessions on one machine fight over.
     names = ["master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port", "filer.port.grpc"]
-    ports = dict(zip([*names, "s3.port.grpc"], _free_ports(len(names) + 1), strict=True))
+    ports = dict(zip([*names, "s3.port.grpc"], free_ports(len(names) + 1), strict=True))
     return [
         *dies_with_us,
         str(weed),
@@ -124,35 +114,21 @@ def _create_bucket(service: S3Service) -> None:
     assert answer.status_code == 200, answer.text
 
 
-def _hold(directory: Path) -> IO[str]:
-    """Lock the directory for as long as this process lives. Raises BlockingIOError while another one does."""
-    lock = (directory / "lock").open("a")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.close()
-        raise
-    return lock
-
-
-def _clear_killed_runs() -> None:
-    """Remove the files of killed sessions, which nobody holds; a young directory may not be locked yet."""
-    for directory in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        try:
-            if time.time() - directory.stat().st_mtime > _YOUNG_SECONDS:
-                _hold(directory).close()
-                shutil.rmtree(directory, ignore_errors=True)
-        except (BlockingIOError, PermissionError, FileNotFoundError):
-            continue
-
-
 @pytest.fixture(scope="session")
 def s3() -> Iterator[S3Service]:
     """The session's S3 server. It keeps nothing worth a clean stop, which would take 15 s: it is killed by its pid."""
-    _clear_killed_runs()
+    for left in of_killed_sessions(_PREFIX):
+        shutil.rmtree(left, ignore_errors=True)
     directory = Path(tempfile.mkdtemp(prefix=_PREFIX))
-    lock = _hold(directory)
-    (s3_port,) = _free_ports(1)
+    try:
+        with held(directory):
+            yield from _serving(directory)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _serving(directory: Path) -> Iterator[S3Service]:
+    (s3_port,) = free_ports(1)
     service = S3Service(
         f"http://127.0.0.1:{s3_port}", secrets.token_hex(10).upper(), secrets.token_urlsafe(30), "minions-test"
     )
@@ -170,5 +146,3 @@ def s3() -> Iterator[S3Service]:
     finally:
         process.kill()
         process.wait()
-        lock.close()
-        shutil.rmtree(directory, ignore_errors=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ import httpx
 import psutil
 
 from minions.formats.part import read_part
+from tests.services.ports import free_port
 
 ADMIN = "mns_admin"
 EXECUTOR = "mns_executor"
@@ -37,13 +37,6 @@ end_with_parent(int(sys.argv[1]))
 settings = WatchdogSettings(sys.stdin.readline().strip(), lease_seconds=float(sys.argv[2]), poll_seconds=0.3)
 run_until_stopped(watch(settings))
 """
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Cluster:
@@ -109,7 +102,7 @@ class Cluster:
         return [
             *_MINIONS, "executor", "--parent-fd", str(self._pipe), "--server", self.url, "--name", name,
             "--state", str(self.home / name), "--cache", str(self.home / "cache"), "--threads", "1",
-            "--part-seconds", "1", "--device", "cpu",
+            "--part-seconds", "1", "--device", "cpu", "--always",
         ]  # fmt: skip
 
     def run_twice(self, name: str) -> subprocess.CompletedProcess[str]:

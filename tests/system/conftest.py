@@ -8,9 +8,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.integration.executor.conftest import deployed, migrated_url
 from tests.services.postgres import PostgresService
 from tests.system.cluster import Cluster
 from tests.system.work import Alone, compute_alone, texts
+
+__all__ = ["deployed", "migrated_url"]
 
 EXECUTORS = 4
 ROWS = 20_000
@@ -30,7 +33,7 @@ def durable_database(postgres: PostgresService) -> str:
     return url
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def cluster(postgres: PostgresService, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A running deployment, stopped at the end; nothing of it may be left."""
     home: Path = tmp_path_factory.mktemp("cluster")

@@ -19,7 +19,7 @@ SELECT (SELECT subtask_count FROM minion_task WHERE task_id = $1) AS total,
     (SELECT coalesce(sum(end_subtask - next_subtask), 0) FROM minion_subtask_queue WHERE task_id = $1) AS queued,
     (SELECT count(*) FROM minion_subtask_acquirement WHERE task_id = $1) AS acquired,
     (SELECT coalesce(sum(subtasks), 0) FROM minion_subtask_ledger
-        WHERE task_id = $1 AND entry IN ('done', 'failed', 'cancelled')) AS ended
+        WHERE task_id = $1 AND entry IN ('done', 'failed', 'cancelled') AND superseded_at IS NULL) AS ended
 """
 
 

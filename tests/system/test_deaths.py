@@ -54,6 +54,29 @@ def test_an_executor_is_killed(cluster: Cluster, expected: Alone) -> None:
     cluster.start_executor(int(victim.removeprefix("e")))
 
 
+def test_an_executor_is_killed_during_a_retry(cluster: Cluster, expected: Alone) -> None:
+    """Of a task that was cancelled half way, and then of its failed rows: what was committed stays as it is."""
+    task = begin(cluster, expected.texts)
+    cluster.steer(task, "cancel")
+    assert cluster.ended(task, PATIENCE_SECONDS)["state"] == "cancelled"
+    parts = {part["key"] for part in cluster.parts(task) if not part["failed_rows"]}
+    before = {row["position"]: row for row in cluster.rows(task)}
+    with watched(cluster.database_url, task):
+        cluster.steer(task, "retry")
+        victim = cluster.holder(task)
+        cluster.signal(victim, signal.SIGKILL)
+        cluster.start_executor(int(victim.removeprefix("e")))
+        finish(cluster, task, expected)
+    rows = cluster.rows(task)
+    assert parts <= {part["key"] for part in cluster.parts(task)}
+    assert [row for row in rows if row["position"] in before] == list(before.values())
+    with watched(cluster.database_url, task):
+        cluster.steer(task, "retry")  # texts that are empty fail again
+        finish(cluster, task, expected)
+    assert cluster.rows(task) == rows
+    assert cluster.view(task)["retries"] == 2
+
+
 def test_an_executor_is_frozen_for_longer_than_its_lease(cluster: Cluster, expected: Alone) -> None:
     """Its subtasks go to others; when it wakes up, what it made of them is dropped, and it goes on with others."""
     task = begin(cluster, expected.texts)

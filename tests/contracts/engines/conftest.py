@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,13 +43,14 @@ def openai_url() -> Generator[str]:
     del server
 
 
-@pytest.fixture(params=["embedding", "llama_cpp", "ollama", "openai_server"])
-def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Subject:
+@pytest.fixture(scope="module", params=["embedding", "llama_cpp", "ollama", "openai_server"])
+def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Subject:
     """Each engine in turn. `make(**parameters)` starts it, with short replies and a small window."""
     name: str = request.param
+    home = tmp_path_factory.mktemp(name)
     models = {
-        "embedding": (str(embedding_model()), str(tmp_path / "absent"), None),
-        "llama_cpp": (str(chat_model()), str(tmp_path / "absent.gguf"), None),
+        "embedding": (str(embedding_model()), str(home / "absent"), None),
+        "llama_cpp": (str(chat_model()), str(home / "absent.gguf"), None),
         "ollama": ("ollama:smollm2:135m", "ollama:absent", "ollama"),
         "openai_server": ("openai:smollm2", "openai:absent", "openai_url"),
     }
@@ -60,8 +60,8 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Subject:
 
     def make(model: str = model, **given: Any) -> AbstractAsyncContextManager[EngineProcess]:
         if name == "embedding":
-            return started(name, model, EmbedParameters.model_validate(given), tmp_path)
+            return started(name, model, EmbedParameters.model_validate(given), home)
         short = {"max_tokens": 12, "context_tokens": CONTEXT_TOKENS}
-        return started(name, model, CompleteParameters.model_validate(short | given), tmp_path, local_url=url)
+        return started(name, model, CompleteParameters.model_validate(short | given), home, local_url=url)
 
     return Subject(name, model, missing, make)

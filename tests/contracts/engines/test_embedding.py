@@ -5,26 +5,41 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from sentence_transformers import SentenceTransformer
 
 from minions.domain.errors import EngineFailed, MinionsError, ModelUnavailable
 from minions.domain.rows import Outcome, RowCode
 from minions.domain.specification import EmbedParameters
 from minions.executor.engines.base import EngineRequest
-from minions.executor.engines.embedding import EmbeddingEngine
 from tests.services.models import embedding_model
 
+if TYPE_CHECKING:
+    from minions.executor.engines.embedding import EmbeddingEngine
+
 _TEXTS = ["short", "", "A somewhat longer text.", "many words " * 60, "over the window " * 200, "größer 🎉 漢字", "x"]
+
+
+def engine_of(request: EngineRequest) -> EmbeddingEngine:
+    """The engine, not loaded yet; imported here, as torch takes seconds and all processes of a run read this file."""
+    from minions.executor.engines.embedding import EmbeddingEngine
+
+    return EmbeddingEngine(request)
+
+
+def library_model(folder: Path) -> Any:
+    """A model in sentence-transformers itself, which has no types."""
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(str(folder), device="cpu")
 
 
 @pytest.fixture(scope="module")
 def reference() -> Any:
     """The model in its own library."""
-    return SentenceTransformer(str(embedding_model()), device="cpu")
+    return library_model(embedding_model())
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +69,7 @@ def embed(home: Path, texts: list[str], model: Path | None = None, **given: Any)
     request = EngineRequest(
         "embedding", str(model or embedding_model()), EmbedParameters.model_validate(given), home, device="cpu"
     )
-    engine = EmbeddingEngine(request)
+    engine = engine_of(request)
     engine.load(no_progress)
     found: dict[int, Outcome] = {}
     engine.run(range(len(texts)), texts, found.__setitem__, no_failure)
@@ -91,7 +106,7 @@ def test_tokens_are_counted_before_the_cut(tmp_path: Path, reference: Any) -> No
 
 @pytest.mark.parametrize("given", [{}, {"prompt_name": "long"}, {"prompt": "passage: "}, {"prompt": ""}])
 def test_prompts_are_the_models_own(tmp_path: Path, prompted_model: Path, given: dict[str, str]) -> None:
-    library: Any = SentenceTransformer(str(prompted_model), device="cpu")
+    library = library_model(prompted_model)
     texts = ["what is it", "another question"]
     wanted = library.encode(texts, **given)
     for outcome, expected in zip(embed(tmp_path, texts, prompted_model, **given), wanted, strict=True):
@@ -133,7 +148,7 @@ def test_vectors_that_mean_nothing_fail_their_row_only(tmp_path: Path) -> None:
         tmp_path,
         device="cpu",
     )
-    engine = EmbeddingEngine(request)
+    engine = engine_of(request)
     engine.load(no_progress)
     loaded: Any = engine._model  # pyright: ignore[reportPrivateUsage]  # no file holds such weights
     spoilt = loaded.tokenizer.convert_tokens_to_ids("river")
@@ -142,12 +157,19 @@ def test_vectors_that_mean_nothing_fail_their_row_only(tmp_path: Path) -> None:
     engine.run([5, 6, 7], ["a river", "a stone", "rivers and a river"], found.__setitem__, no_failure)
     assert [found[key].code for key in (5, 6, 7)] == [RowCode.VECTOR_NOT_FINITE, None, RowCode.VECTOR_NOT_FINITE]
 
+    harmless_tokens, spares_harmless = 3, True
+
     def zeroed(_module: Any, _given: Any, out: dict[str, Any]) -> dict[str, Any]:
-        return out | {"sentence_embedding": out["sentence_embedding"] * 0}
+        spared = spares_harmless and out["attention_mask"].shape[1] <= harmless_tokens
+        return out if spared else out | {"sentence_embedding": out["sentence_embedding"] * 0}
 
     loaded[1].register_forward_hook(zeroed)
     engine.run([8], ["a stone"], found.__setitem__, no_failure)
     assert found[8].code is RowCode.VECTOR_ZERO
+    spares_harmless = False
+    with pytest.raises(EngineFailed, match="even of a harmless text"):
+        engine.run([9], ["a stone"], found.__setitem__, no_failure)
+    assert 9 not in found
 
 
 def test_a_batch_that_does_not_fit_is_halved(tmp_path: Path) -> None:
@@ -155,7 +177,7 @@ def test_a_batch_that_does_not_fit_is_halved(tmp_path: Path) -> None:
     request = EngineRequest(
         "embedding", str(embedding_model()), EmbedParameters.model_validate({}), tmp_path, device="cpu"
     )
-    engine = EmbeddingEngine(request)
+    engine = engine_of(request)
     engine.load(no_progress)
     loaded: Any = engine._model  # pyright: ignore[reportPrivateUsage]  # stands for a GPU that runs out of memory
     refused = loaded.tokenizer.convert_tokens_to_ids("river")
@@ -176,7 +198,7 @@ def test_a_device_that_is_out_of_order_fails_no_row(tmp_path: Path, sickness: st
     request = EngineRequest(
         "embedding", str(embedding_model()), EmbedParameters.model_validate({}), tmp_path, device="cpu"
     )
-    engine = EmbeddingEngine(request)
+    engine = engine_of(request)
     engine.load(no_progress)
     loaded: Any = engine._model  # pyright: ignore[reportPrivateUsage]  # stands for a GPU
 

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import AsyncGenerator
 
 import numpy as np
 import pytest
+import pytest_asyncio
 
 from minions.domain.errors import ModelUnavailable
 from minions.domain.rows import Outcome, RowCode
+from minions.executor.engine_process import EngineProcess
 from tests.contracts.engines.conftest import CONTEXT_TOKENS, Subject
 from tests.contracts.engines.running import collect
 
 _TEXTS = [f"Number {number}: " + "a word or two " * (number * 7 % 5) for number in range(10)]
 _LONG = "word " * (2 * CONTEXT_TOKENS)
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def engine(subject: Subject) -> AsyncGenerator[EngineProcess]:
+    """One that all tests with the same parameters use, as several tasks would: loading takes seconds."""
+    async with subject.make(on_overflow="truncate") as engine:
+        yield engine
 
 
 def same(one: Outcome, other: Outcome) -> bool:
@@ -25,21 +37,19 @@ def same(one: Outcome, other: Outcome) -> bool:
     return math.isclose(float(a @ b), 1, abs_tol=1e-5) and one.input_tokens == other.input_tokens
 
 
-async def test_each_row_is_answered_once_whatever_the_order(subject: Subject) -> None:
+async def test_each_row_is_answered_once_whatever_the_order(engine: EngineProcess) -> None:
     """Outcomes belong to their keys: the same texts in another order give the same."""
     order = random.Random(3).sample(range(len(_TEXTS)), len(_TEXTS))
-    async with subject.make() as engine:
-        first = await collect(engine, _TEXTS)
-        second = await collect(engine, [_TEXTS[index] for index in order], first_key=100)
+    first = await collect(engine, _TEXTS)
+    second = await collect(engine, [_TEXTS[index] for index in order], first_key=100)
     assert [outcome.code for outcome in first.values()] == [None] * len(_TEXTS)
     assert [index for at, index in enumerate(order) if not same(first[index], second[100 + at])] == []
     assert len({outcome.vector or outcome.text for outcome in first.values()}) > len(_TEXTS) // 2
 
 
-async def test_bad_rows_cost_only_themselves(subject: Subject) -> None:
+async def test_bad_rows_cost_only_themselves(engine: EngineProcess) -> None:
     """Empty texts and broken characters fail with their codes, between rows that work."""
-    async with subject.make() as engine:
-        found = await collect(engine, ["Hello there", "", " \n\t", "half \ud83d here", "What is 🎉?", "a\x00b"])
+    found = await collect(engine, ["Hello there", "", " \n\t", "half \ud83d here", "What is 🎉?", "a\x00b"])
     expected = [None, RowCode.EMPTY_TEXT, RowCode.EMPTY_TEXT, RowCode.BAD_ENCODING, None]
     assert [found[key].code for key in range(5)] == expected
     assert found[5].code in (None, RowCode.ENGINE_REFUSED)
@@ -57,10 +67,9 @@ async def test_an_overflow_fails_when_the_task_says_so(subject: Subject) -> None
         assert str(CONTEXT_TOKENS) in found[0].message
 
 
-async def test_an_overflow_is_cut_and_flagged_when_the_task_says_so(subject: Subject) -> None:
+async def test_an_overflow_is_cut_and_flagged_when_the_task_says_so(subject: Subject, engine: EngineProcess) -> None:
     """A cut row is marked, with the tokens that it had before; a whole row is not."""
-    async with subject.make(on_overflow="truncate") as engine:
-        found = await collect(engine, [_LONG, "Hello there"])
+    found = await collect(engine, [_LONG, "Hello there"])
     assert [found[0].truncated, found[1].truncated] == [True, False]
     assert found[0].code in (None, RowCode.EMPTY_REPLY)
     if subject.name != "ollama":
@@ -74,12 +83,11 @@ async def test_a_model_that_is_not_there_is_named(subject: Subject) -> None:
             pass
 
 
-async def test_the_facts_say_what_runs(subject: Subject) -> None:
+async def test_the_facts_say_what_runs(subject: Subject, engine: EngineProcess) -> None:
     """Digest, precision and window are known after loading, and the digest is the same the next time."""
-    async with subject.make() as engine:
-        facts = engine.facts
-    async with subject.make() as engine:
-        assert engine.facts.model_digest == facts.model_digest
+    facts = engine.facts
+    async with subject.make() as another:
+        assert another.facts.model_digest == facts.model_digest
     assert facts.engine == subject.name
     assert len(facts.model_digest) == 64
     assert facts.context_tokens == CONTEXT_TOKENS

@@ -136,9 +136,9 @@ async def test_the_stall_clock_runs_only_while_rows_are_under_way(tmp_path: Path
             break
         before = engine.stalled_seconds
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(next_end(engine), 1.3)
-        assert engine.stalled_seconds - before > 1.2
-        assert engine.seconds_since_sign_of_life < 1.2, "it hangs, but it is alive"
+            await asyncio.wait_for(next_end(engine), 2.3)
+        assert engine.stalled_seconds - before > 2.2
+        assert engine.seconds_since_sign_of_life < 2.2, "it hangs, but it is alive"
     assert steps == [("loading", 1, 2)]
 
 

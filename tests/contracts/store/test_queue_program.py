@@ -5,32 +5,47 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import pytest
 
-from minions.domain.lifecycle import TaskState
+from minions.domain.lifecycle import ENDED_TASK_STATES, RetryOf, TaskState
 from minions.domain.subtask import Acquired, GiveBack, PartCommit
-from minions.store import acquirements, tasks
+from minions.store import acquirements, retries, tasks
 from minions.store.database import Connection, Database
 from tests.contracts.store.world import LANE, OTHER_LANE, RANGE, add_executor, add_task, append, broken, part
 
 _LANES = [LANE.key, OTHER_LANE.key]
 _ENTRIES: tuple[Literal["released", "lost", "fault"], ...] = ("released", "lost", "fault")
+STEPS_AT_ONCE = 3_000
+_CODES = ["overflow", "engine_refused"]
+_WRONG: list[dict[str, Any]] = [
+    {"rows": 0},
+    {"kept_rows": -1},
+    {"failed_rows": RANGE + 1},
+    {"end": 10**6},
+    {"start": 10**6},
+    {"executor_id": 10**6},
+    {"unfinished": True, "final": True},
+]
 
 
 @dataclass
 class Program:
-    """Holds what its executors believe, which may be long out of date, and does things at random."""
+    """Holds what its executors believe, which may be long out of date, and does things at random.
+
+    shared: others work on the same tasks.
+    """
 
     chance: random.Random
     executors: list[int]
     tasks: list[int] = field(default_factory=list[int])
     believed: list[tuple[Acquired, int]] = field(default_factory=list[tuple[Acquired, int]])
-    ended: dict[int, TaskState] = field(default_factory=dict[int, TaskState])
-    accepted: set[tuple[int, int, int]] = field(default_factory=set[tuple[int, int, int]])
+    ended: dict[tuple[int, int], TaskState] = field(default_factory=dict[tuple[int, int], TaskState])
+    accepted: set[tuple[int, int, int, int]] = field(default_factory=set[tuple[int, int, int, int]])
     done: dict[str, int] = field(default_factory=dict[str, int])
+    shared: bool = False
 
     async def step(self, connection: Connection) -> None:
         verbs: list[tuple[int, Callable[[Connection], Awaitable[None]]]] = [
@@ -44,6 +59,8 @@ class Program:
             (3, self.pause_or_resume),
             (1, self.cancel),
             (2, self.finish),
+            (3, self.retry),
+            (6, self.replace),
             (2, self.restart_executor),
         ]
         (verb,) = self.chance.choices([verb for _, verb in verbs], [weight for weight, _ in verbs])
@@ -112,7 +129,7 @@ class Program:
             if reach >= start:
                 batch[held.acquirement_id] = (
                     place,
-                    part(held, start, reach, final=final, executor_id=executor, detail={"seed": start}),
+                    part(held, start, reach, final=final, executor_id=executor, **self.failures(reach - start)),
                 )
         sent = [commit for _, commit in batch.values()]
         if not sent:
@@ -120,12 +137,66 @@ class Program:
         accepted = await acquirements.commit_parts(connection, sent)
         for place, commit in batch.values():
             if commit.acquirement_id in accepted:
-                once = (commit.task_id, commit.subtask_id, commit.start)
-                assert once not in self.accepted, "a part was accepted twice"
-                self.accepted.add(once)
+                self.note_accepted(self.believed[place][0], commit)
                 assert await acquirements.was_committed(connection, commit)
                 if self.chance.random() < 0.9:  # else the answer is lost, and the part is sent again
                     self.believed[place] = (self.believed[place][0], commit.end)
+
+    def failures(self, rows: int) -> dict[str, Any]:
+        """Of a part with so many rows: now and then some failed."""
+        failed = min(rows, self.chance.choice([0, 0, 1, 2]))
+        code = self.chance.choice(_CODES)
+        return {"failed_rows": failed, "detail": {"failures": {code: failed} if failed else {}}}
+
+    def note_accepted(self, held: Acquired, commit: PartCommit) -> None:
+        once = (commit.task_id, commit.subtask_id, commit.start, held.acquirement_id if held.retry else 0)
+        assert once not in self.accepted, "a part was accepted twice"
+        self.accepted.add(once)
+
+    async def replace(self, connection: Connection) -> None:
+        """A part in the place of another: a right one, or one that does not fit."""
+        places = [place for place, (held, _) in enumerate(self.believed) if held.retry is not None]
+        if not places:
+            return
+        place = self.chance.choice(places)
+        held, cursor = self.believed[place]
+        sent, _ = await right_part(connection, held, cursor, RANGE)
+        if sent.kept_rows is None:
+            return
+        wrong = self.chance.choice([{}, {}, {}, *_WRONG])
+        if self.chance.random() < 0.2:
+            wrong = {"unfinished": True, "final": False}
+        before = (await tasks.count(connection, held.task_id)).rows
+        if not await retries.replace_part(connection, replace(sent, **wrong)):
+            return
+        assert wrong in ({}, {"unfinished": True, "final": False}), wrong
+        if not self.shared:
+            assert (await tasks.count(connection, held.task_id)).rows == before
+        self.note_accepted(held, sent)
+        if wrong:
+            del self.believed[place]  # who leaves a part unfinished has to go
+        else:
+            self.believed[place] = (held, (await right_part(connection, held, cursor, RANGE))[0].start)
+
+    async def retry(self, connection: Connection) -> None:
+        """What failed of an ended task is run again."""
+        if not self.tasks:
+            return
+        task, codes = self.chance.choice(self.tasks), self.chance.choice([None, ["overflow"], ["cancelled"]])
+        async with connection.transaction():
+            locked = await tasks.lock_task(connection, task)
+            assert locked is not None
+            found = await retries.count_retryable(connection, task, codes)
+            if locked.state in ENDED_TASK_STATES and found.subtasks:
+                before = await tasks.count(connection, task)
+                assert await retries.reopen_task(connection, task, TaskState.RUNNING, codes)
+                assert await retries.retry_subtasks(connection, task, codes, "retried") == found.subtasks
+                after = await tasks.count(connection, task)
+                assert (after.rows, after.failed_rows, after.queued) == (
+                    before.rows,
+                    before.failed_rows,
+                    found.subtasks,
+                )
 
     async def give_back(self, connection: Connection) -> None:
         chosen = self.chance.sample(self.believed, min(len(self.believed), self.chance.randint(1, 3)))
@@ -181,12 +252,40 @@ class Program:
 
     async def check(self, connection: Connection) -> None:
         assert await broken(connection) == []
-        for row in await connection.fetch("SELECT task_id, state, ended_at FROM minion_task"):
-            state = TaskState(row["state"])
-            before = self.ended.get(row["task_id"])
+        for row in await connection.fetch("SELECT task_id, state, ended_at, retries FROM minion_task"):
+            state, run = TaskState(row["state"]), (row["task_id"], row["retries"])
+            before = self.ended.get(run)
             assert before is None or before is state, f"{before} became {state}"
             if row["ended_at"] is not None:
-                self.ended[row["task_id"]] = state
+                self.ended[run] = state
+
+
+async def right_part(connection: Connection, held: Acquired, cursor: int, rows: int) -> tuple[PartCommit, int]:
+    """What fits at the cursor, and where the cursor is then: a part in the place of another, or one of so many rows."""
+    end = held.range.end
+    assert end is not None
+    if held.retry is not None:
+        earlier = await retries.parts_to_run_again(connection, held.task_id, held.subtask_id, cursor)
+        if earlier and earlier[0].start == cursor:
+            reach = await retries.parts_reach(connection, held.task_id, held.subtask_id)
+            following = earlier[1].start if len(earlier) > 1 else reach
+            assert following is not None
+            first, last = earlier[0], len(earlier) == 1 and held.retry is RetryOf.ROWS
+            kept = first.rows - first.failed_rows
+            still = {
+                "failed_rows": first.failed_rows // 2,
+                "detail": {"failures": {"overflow": first.failed_rows // 2}},
+            }
+            return part(held, cursor, first.end, final=last, rows=first.rows, kept_rows=kept, **still), following
+    reach = min(cursor + rows, end)
+    return part(held, cursor, reach, final=reach == end), reach
+
+
+async def deliver(connection: Connection, sent: PartCommit) -> bool:
+    """As the server does with what an executor commits."""
+    if sent.kept_rows is not None:
+        return await retries.replace_part(connection, sent)
+    return bool(await acquirements.commit_parts(connection, [sent]))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -214,18 +313,20 @@ async def test_at_every_moment_while_many_do_things_at_once(database: Database) 
         for task in shared:
             for first in range(0, 240, 30):
                 await append(connection, task, first, 30)
-    ended = asyncio.Event()
-    programs = [Program(random.Random(seed), executors, list(shared)) for seed in range(24)]
+    programs = [Program(random.Random(seed), executors, list(shared), shared=True) for seed in range(24)]
+
+    def under_way() -> bool:
+        return sum(sum(program.done.values()) for program in programs) < STEPS_AT_ONCE
 
     async def run(program: Program) -> None:
         async with database.connection() as own:
-            while not ended.is_set():
+            while under_way():
                 await program.step(own)
 
     async def look() -> int:
         looks = 0
         async with database.connection() as own:
-            while not ended.is_set():
+            while under_way():
                 await programs[0].check(own)
                 looks += 1
         return looks
@@ -233,8 +334,6 @@ async def test_at_every_moment_while_many_do_things_at_once(database: Database) 
     async with asyncio.TaskGroup() as group:
         running = [group.create_task(run(program)) for program in programs]
         looking = group.create_task(look())
-        await asyncio.sleep(8)
-        ended.set()
     assert looking.result() > 10
     assert all(each.exception() is None for each in running)
     accepted = [once for program in programs for once in program.accepted]
