@@ -78,6 +78,20 @@ class Unavailable(MinionsError):
     hint = "Nothing is lost; the same request can be sent again."
 
 
+class DoesNotFit(Conflict):
+    """The model needs more than this machine lends."""
+
+    code = "does_not_fit"
+    hint = "Another executor with more memory, or more room for models, can take it."
+
+
+class DiskFull(Unavailable):
+    """The disk has no room for this."""
+
+    code = "disk_full"
+    hint = "Free some space; work goes on by itself."
+
+
 class InputUnreadable(MinionsError):
     """The input is not what it says it is."""
 

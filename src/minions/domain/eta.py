@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 _MINIMUM_SECONDS = 10.0
 _MINIMUM_SHARE = 0.005
 
@@ -20,3 +22,12 @@ def remaining_seconds(
     overall = done_share / running_seconds
     rates = (recent_share_per_second, overall)
     return int(left / max(rates) * 0.9), int(left / min(rates) * 1.15) + 1
+
+
+def drain_seconds(subtasks_left: float, rates: Sequence[float]) -> tuple[int, int] | None:
+    """Seconds until so many subtasks are done, as (low, high), at rates of subtasks a second that were measured over
+    several spans. None while nothing is measured."""
+    measured = [rate for rate in rates if rate > 0]
+    if not measured:
+        return None
+    return int(subtasks_left / max(measured) * 0.9), int(subtasks_left / min(measured) * 1.15) + 1

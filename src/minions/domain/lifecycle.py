@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from minions.domain.models import Kind
+
 
 class TaskState(StrEnum):
     """Where a task stands. Pausing is orthogonal: a paused task keeps its state and hands out nothing."""
@@ -29,6 +31,12 @@ NEXT_TASK_STATES: dict[TaskState, frozenset[TaskState]] = {
 }
 OPEN_TASK_STATES = frozenset(state for state, following in NEXT_TASK_STATES.items() if following)
 ENDED_TASK_STATES = frozenset(NEXT_TASK_STATES) - OPEN_TASK_STATES
+RETRIED_TASK_STATES: dict[TaskState, frozenset[TaskState]] = {
+    T.COMPLETED: frozenset({T.RUNNING}),
+    T.FAILED: frozenset({T.SPLITTING, T.RUNNING}),
+    T.CANCELLED: frozenset({T.SPLITTING, T.RUNNING}),
+}
+"""The only steps that leave an end. Nothing but a person's retry takes them."""
 
 
 class SubtaskState(StrEnum):
@@ -52,6 +60,13 @@ NEXT_SUBTASK_STATES: dict[SubtaskState, frozenset[SubtaskState]] = {
 ENDED_SUBTASK_STATES = frozenset({S.DONE, S.FAILED, S.CANCELLED})
 
 
+class RetryOf(StrEnum):
+    """What of a retried subtask is run again. An ended subtask that is retried is queued again."""
+
+    ROWS = "rows"  # it was done: its failed rows only. Whatever happens, it ends as done
+    SUBTASK = "subtask"  # it was set aside or cancelled: its failed rows, and the rest of its range
+
+
 class LedgerEntry(StrEnum):
     """What the ledger can say of a subtask. The last three are ends: at most one a subtask."""
 
@@ -59,6 +74,7 @@ class LedgerEntry(StrEnum):
     RELEASED = "released"  # the executor gave it back: the owner came, or it shut down. No attempt
     LOST = "lost"  # the executor fell silent and the watchdog gave it back. Counts towards max_losses
     FAULT = "fault"  # the executor could not do it. Counts towards max_attempts
+    RETRIED = "retried"  # somebody had it run again: its end is superseded
     DONE = "done"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -66,11 +82,16 @@ class LedgerEntry(StrEnum):
 
 MAX_ATTEMPTS = 3
 MAX_LOSSES = 5
+OTHERS_FIRST_SECONDS = 120.0  # for so long a subtask waits for an executor that has not tried it in vain
 
 
-def retry_delay_seconds(attempt: int) -> float:
-    """Seconds that a subtask waits after its `attempt`-th fault (1, 2, …) before it is handed out again."""
-    return min(5.0 * 4 ** (attempt - 1), 300.0)
+def retry_delay_seconds(attempt: int, kind: Kind | None = None) -> float:
+    """Seconds that a subtask waits after its `attempt`-th fault (1, 2, …) before it is handed out again.
+
+    A command that fails is no sign that a machine or a model needs a rest.
+    """
+    first = 1.0 if kind == "command" else 5.0
+    return min(first * 4 ** min(attempt - 1, 10), 300.0)
 
 
 def server_gap_seconds(lease_seconds: float) -> float:

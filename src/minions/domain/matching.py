@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-MEMORY_CLASSES_MB = (1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288)
+# Steps of a half, so that what needs 17 GB is not kept from a Mac that has 24.
+MEMORY_CLASSES_MB = tuple(sorted({size << step for step in range(10) for size in (1024, 1536)}))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -27,11 +28,16 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What an executor offers. memory_mb: what a model may use; None when it could not be read."""
+    """What an executor offers. memory_mb: what a model may use; None when it could not be read. teams: None for all."""
 
     kinds: frozenset[str]
     engines: frozenset[str]
     memory_mb: int | None
+    teams: frozenset[str] | None = None
+
+    def serves(self, team: str) -> bool:
+        """Whether its owner lends it to this team."""
+        return self.teams is None or team in self.teams
 
 
 def memory_class(need_mb: int) -> int:
@@ -47,9 +53,9 @@ def objections(lane: Lane, offer: Capabilities) -> list[str]:
     if lane.engine not in offer.engines:
         found.append(f"need the engine {lane.engine}, which is not installed here")
     if offer.memory_mb is None:
-        found.append(f"need {_gigabytes(lane.memory_mb)}, and this machine's memory could not be read")
+        found.append(f"need {gigabytes(lane.memory_mb)}, and this machine's memory could not be read")
     elif lane.memory_mb > offer.memory_mb:
-        found.append(f"need {_gigabytes(lane.memory_mb)}, you have {_gigabytes(offer.memory_mb)}")
+        found.append(f"need {gigabytes(lane.memory_mb)}, you have {gigabytes(offer.memory_mb)}")
     return found
 
 
@@ -64,6 +70,6 @@ def explain(waiting: dict[Lane, int], offer: Capabilities) -> list[str]:
     return said
 
 
-def _gigabytes(megabytes: int) -> str:
+def gigabytes(megabytes: int) -> str:
     """Rounded down, so that what is a little too small never reads as large enough."""
     return f"{megabytes * 10 // 1024 / 10:g} GB" if megabytes >= 1024 else f"{megabytes} MB"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["embed", "complete", "command"]
-Source = Literal["hf", "path", "object", "ollama", "openai"]
+Source = Literal["hf", "path", "object", "ollama", "openai", "commit"]
 EngineName = Literal["embedding", "llama_cpp", "ollama", "openai_server", "command"]
 
 FORMS = (
@@ -17,7 +18,7 @@ FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class ModelReference:
-    """A parsed model reference.
+    """A parsed model reference. A commit stands where others name a model: it is what commands are run from.
 
     location: the hub's ORG/NAME, a path, an object's URI, or the name that the local server knows it by.
     file: a .gguf inside a hub repository. revision: a commit, branch or tag of the hub repository.
@@ -37,7 +38,7 @@ class ModelReference:
         match self.source:
             case "hf":
                 return f"hf:{self.location}{'/' + self.file if self.file else ''}{at}"
-            case "ollama" | "openai":
+            case "ollama" | "openai" | "commit":
                 return f"{self.source}:{self.location}"
             case _:
                 return self.location
@@ -48,6 +49,8 @@ def parse_model(text: str) -> ModelReference:
     scheme, colon, rest = text.partition(":")
     if scheme in ("ollama", "openai") and colon and rest:
         return ModelReference("ollama" if scheme == "ollama" else "openai", rest)
+    if scheme == "commit" and re.fullmatch(r"[0-9a-f]{40}", rest):
+        return ModelReference("commit", rest)
     if text.startswith("s3://") and len(text) > len("s3://"):
         return ModelReference("object", text)
     if text.startswith("file://"):
@@ -65,6 +68,10 @@ def parse_model(text: str) -> ModelReference:
 
 def engine_for(kind: Kind, model: ModelReference) -> EngineName:
     """The engine that runs this model for this kind of task. Raises ValueError when none does."""
+    if kind == "command":
+        if model.source == "commit":
+            return "command"
+        raise ValueError("commands run from a commit: commit: and its 40 hexadecimal digits")
     if kind == "embed" and model.source in ("hf", "path", "object") and not model.is_gguf:
         return "embedding"
     if kind == "complete":

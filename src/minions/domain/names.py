@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from minions.domain.errors import FieldError, NotFound
 
@@ -53,6 +54,12 @@ class Preference:
 
     def __str__(self) -> str:
         return "/".join(part or "*" for part in (self.team, self.project, self.task_name))
+
+    def within(self, teams: Collection[str] | None) -> list[Preference]:
+        """What is left of it for an executor that is lent to these teams only; None: to all."""
+        if teams is None or self.team in teams:
+            return [self]
+        return [] if self.team is not None else [replace(self, team=team) for team in sorted(teams)]
 
     def covers(self, name: TaskName) -> bool:
         """Whether the task is one of those preferred."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import string
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from minions.domain.jobs import path_problem
 
 
 class _Parameters(BaseModel):
@@ -115,4 +117,63 @@ class CompleteParameters(_Parameters):
         return "".join(pieces)
 
 
-Parameters = Annotated[EmbedParameters | CompleteParameters, Field(discriminator="kind")]
+class CommandInput(BaseModel):
+    """A file that jobs read. object: the upload that holds it; None: it is in the commit."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: str = Field(description="Where jobs find it, from the project's directory.")
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    size_bytes: int = Field(ge=0, lt=2**63)
+    object: str | None = Field(None, pattern=r"^upl_[0-9a-z]{1,13}$")
+
+    @model_validator(mode="after")
+    def _plain_path(self) -> CommandInput:
+        if problem := path_problem(self.path):
+            raise ValueError(f"path {self.path!r} {problem}")
+        return self
+
+
+class CommandParameters(BaseModel):
+    """How commands are run. The task's input is a file of jobs, one line each; each job has one output."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # What tasks with rows have and these have not, so that both can be asked.
+    id: ClassVar[None] = None
+    keep: ClassVar[tuple[str, ...]] = ()
+    max_failed_share: ClassVar[None] = None
+
+    kind: Literal["command"] = "command"
+    commit: str = Field(pattern=r"^[0-9a-f]{40}$", description="The commit in whose worktree jobs run.")
+    patch_sha256: str | None = Field(
+        None, pattern=r"^[0-9a-f]{64}$", description="Of what the tree had beyond the commit."
+    )
+    project_key: str = Field(pattern=r"^[0-9a-f]{16}$", description="The same for every clone of the project.")
+    retries: int = Field(0, ge=0, le=100, description="How often a job that failed is run again.")
+    timeout_seconds: float | None = Field(None, gt=0, le=366 * 86400, description="A job that takes longer is stopped.")
+    idempotent: bool = Field(
+        False, description="A job may be run elsewhere while its silent host may still be running it."
+    )
+    inputs: tuple[CommandInput, ...] = Field((), max_length=1000, description="Files that all jobs read.")
+    command: tuple[str, ...] = Field((), max_length=1000, description="The template of the jobs, for people.")
+    setup_sha256: str | None = Field(
+        None, pattern=r"^[0-9a-f]{64}$", description="Of what makes a worktree ready: lockfile and setup command."
+    )
+
+    @model_validator(mode="after")
+    def _distinct_inputs(self) -> CommandParameters:
+        paths = [each.path for each in self.inputs]
+        if len(set(paths)) < len(paths):
+            raise ValueError("inputs: two of them have the same path")
+        return self
+
+    def columns(self) -> list[str]:
+        """Commands read no columns."""
+        return []
+
+
+RowParameters = EmbedParameters | CompleteParameters
+"""What tasks ask whose subtasks are rows."""
+
+Parameters = Annotated[EmbedParameters | CompleteParameters | CommandParameters, Field(discriminator="kind")]

@@ -9,18 +9,20 @@ from typing import Any
 from minions.domain.lifecycle import TaskState
 from minions.domain.models import EngineName, Kind
 from minions.domain.names import TaskName, public_id
-from minions.domain.specification import Parameters
+from minions.domain.specification import CommandParameters, Parameters
 
 
 @dataclass(frozen=True, slots=True)
 class Specification:
-    """All that a task asks for and that never changes. Stored as JSON."""
+    """All that a task asks for and that never changes. Stored as JSON. need: what memory it needs, and how that is
+    known, for people."""
 
     parameters: Parameters
     inputs: tuple[str, ...]
     input_format: str | None
     output_format: str
     subtask_bytes: int | None
+    need: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,12 @@ class NewTask:
     idempotency_key: str | None
     created_by: str
     input_bytes: int
+
+    @property
+    def keeps_owner(self) -> bool:
+        """Whether what an executor holds of it stays its own when it falls silent: it may be running it still."""
+        parameters = self.specification.parameters
+        return isinstance(parameters, CommandParameters) and not parameters.idempotent
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +66,15 @@ class Task:
     subtask_count: int
     split_position: dict[str, Any]
     input_bytes: int
-    pin: dict[str, str] | None
+    pin: dict[str, Any] | None
     totals: dict[str, Any] | None
     manifest_key: str | None
     created_by: str
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
+    retries: int = 0
+    retry_codes: tuple[str, ...] | None = None
 
     @property
     def id(self) -> str:

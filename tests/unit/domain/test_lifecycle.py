@@ -11,6 +11,7 @@ from minions.domain.lifecycle import (
     NEXT_SUBTASK_STATES,
     NEXT_TASK_STATES,
     OPEN_TASK_STATES,
+    RETRIED_TASK_STATES,
     SubtaskState,
     TaskState,
     retry_delay_seconds,
@@ -44,6 +45,14 @@ def test_from_every_open_state_all_ends_can_be_reached_and_from_an_end_nothing()
         assert NEXT_TASK_STATES[ended] == frozenset()
     for ended in ENDED_SUBTASK_STATES:
         assert NEXT_SUBTASK_STATES[ended] == frozenset()
+
+
+def test_every_end_can_be_retried_and_nothing_else() -> None:
+    """A retry leads to where work is handed out, never past it; what is complete is split already."""
+    assert set(RETRIED_TASK_STATES) == ENDED_TASK_STATES
+    for state, following in RETRIED_TASK_STATES.items():
+        assert TaskState.RUNNING in following <= {TaskState.SPLITTING, TaskState.RUNNING}
+        assert (TaskState.SPLITTING in following) == (state is not TaskState.COMPLETED)
 
 
 def test_every_open_task_can_be_cancelled_and_can_fail() -> None:

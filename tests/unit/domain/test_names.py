@@ -63,3 +63,11 @@ def test_a_preference_covers_its_task_and_what_it_leaves_open(team: str, project
 def test_what_is_no_preference(text: str) -> None:
     with pytest.raises(ValueError, match="is no preference: write team/project/task"):
         Preference.parse(text)
+
+
+def test_what_is_left_of_a_preference_for_an_executor_that_serves_some_teams() -> None:
+    anything, speech = Preference.parse("*/papers"), Preference.parse("speech/papers")
+    assert anything.within(None) == [anything]
+    assert [str(each) for each in anything.within({"vision", "speech"})] == ["speech/papers/*", "vision/papers/*"]
+    assert speech.within({"speech"}) == [speech]
+    assert speech.within({"vision"}) == []

@@ -1,0 +1,122 @@
+"""Reasons: why an executor is idle although something waits, and why a task waits although executors are there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from minions.domain.matching import Capabilities, Lane, explain, objections
+from minions.domain.pins import short
+
+_NAMED = 3  # so many are named; of the rest the number is told
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingTask:
+    """A task of which something waits. task: its public id; name: team/project/task_name."""
+
+    task: str
+    name: str
+    lane: Lane
+    pin: Mapping[str, Any] | None = None
+
+    @property
+    def team(self) -> str:
+        return self.name.partition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An executor as matching sees it. leaves: tasks (public ids) that it leaves alone for now, with the reasons."""
+
+    number: int
+    name: str
+    state: str
+    reason: str
+    offer: Capabilities
+    leaves: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def why_idle(executor: Candidate, waiting: Sequence[WaitingTask]) -> list[str]:
+    """What stands between an executor and each task that waits; empty when something waits that it will be given."""
+    said: list[str] = []
+    if executor.state in ("paused", "stopping", "offline"):
+        said.append(f"it is {executor.state}: {executor.reason}" if executor.reason else f"it is {executor.state}")
+    if not waiting:
+        return [*said, "no task has anything to hand out"]
+    served = [task for task in waiting if executor.offer.serves(task.team)]
+    if others := sorted({task.team for task in waiting} - {task.team for task in served}):
+        said.append(f"{_tasks(len(waiting) - len(served))} of {_list(others)}: its owner does not lend it to them")
+    said += explain(Counter(task.lane for task in served), executor.offer)
+    for task in served:
+        if not objections(task.lane, executor.offer) and (reason := executor.leaves.get(task.task)):
+            said.append(f"leaves {task.name} alone for now: {reason}")
+    return said
+
+
+def why_waiting(task: WaitingTask, executors: Sequence[Candidate], holders: Collection[int] = ()) -> list[str]:
+    """Which requirement no executor meets; empty when one is about to take the task.
+
+    executors: those that are not offline. holders: numbers of executors that made parts of the task, so they have the
+    weights that it is pinned to.
+    """
+    if not executors:
+        return ["no executor is online: start one with `minions executor`"]
+    willing = [each for each in executors if each.offer.serves(task.team)]
+    if not willing:
+        return [f"no executor can run it: their owners do not lend them to the team {task.team}"]
+    able = [each for each in willing if not objections(task.lane, each.offer)]
+    if not able:
+        return [f"no executor can run it: {reason}" for reason in _nearest(task.lane, willing)]
+    at_work = [each for each in able if each.state in ("starting", "idle", "busy")]
+    trying = [each for each in at_work if task.task not in each.leaves]
+    if any(each.state != "busy" for each in trying):
+        return []
+    said: list[str] = []
+    if trying:
+        said.append(f"{_executors(len(trying), 'that could run it')} busy with other work")
+    if leaving := [each for each in at_work if task.task in each.leaves]:
+        reasons = [f"{each.name}: {each.leaves[task.task]}" for each in leaving]
+        said.append(
+            f"{_executors(len(leaving), 'that could run it')} leaving it alone for now ({_list(reasons, '; ')})"
+        )
+    if resting := [each for each in able if each not in at_work]:
+        reasons = [f"{each.name} is {each.state}{': ' if each.reason else ''}{each.reason}" for each in resting]
+        said.append(f"{_executors(len(resting), 'that could run it')} not at work ({_list(reasons, '; ')})")
+    if task.pin and not any(each.number in holders for each in at_work):
+        said.append(
+            f"it was begun with the weights {short(task.pin['model_digest'])} in {task.pin['precision']}; "
+            "no executor that is at work has made a part of it with them"
+        )
+    return said
+
+
+def _nearest(lane: Lane, executors: Sequence[Candidate]) -> list[str]:
+    """What those lack that lack the least."""
+    lacks = [(objections(lane, each.offer), -(each.offer.memory_mb or 0)) for each in executors]
+    fewest = min(len(found) for found, _ in lacks)
+    nearest = sorted((memory, found) for found, memory in lacks if len(found) == fewest)
+    said: dict[str, None] = {}
+    kinds: set[str] = set()
+    for _, found in nearest:
+        # "you have 8 GB" after "you have 16 GB" tells nothing new.
+        kind = "; ".join(reason.partition(", you have")[0] for reason in found)
+        if kind not in kinds and len(kinds) < _NAMED:
+            kinds.add(kind)
+            said |= dict.fromkeys(found)
+    return list(said)
+
+
+def _executors(count: int, which: str) -> str:
+    return f"the one executor {which} is" if count == 1 else f"{count} executors {which} are"
+
+
+def _tasks(count: int) -> str:
+    return "1 task" if count == 1 else f"{count} tasks"
+
+
+def _list(names: Sequence[str], separator: str = ", ") -> str:
+    more = len(names) - _NAMED
+    return separator.join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
