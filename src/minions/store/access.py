@@ -71,6 +71,25 @@ async def find_token(connection: Connection, secret_sha256: bytes) -> Token | No
     return _token(row) if row else None
 
 
+async def read_token(connection: Connection, token_id: int) -> Token | None:
+    """The token of this number, unless it was revoked or has expired."""
+    row = await one_of(connection, "read_token", token_id)
+    return _token(row) if row else None
+
+
+async def insert_sign_in(connection: Connection, key_sha256: bytes, token_id: int, seconds: float) -> datetime:
+    """Store a link that signs in once in the name of this token. Returns until when."""
+    row = await one_of(connection, "insert_sign_in", key_sha256, token_id, seconds)
+    assert row is not None
+    return row["expires_at"]
+
+
+async def use_sign_in(connection: Connection, key_sha256: bytes) -> int | None:
+    """Use such a link up; the number of its token, or None when it is unknown, used or too old."""
+    row = await one_of(connection, "use_sign_in", key_sha256)
+    return row["token_id"] if row else None
+
+
 async def note_tokens_used(connection: Connection, tokens: Sequence[int]) -> None:
     await all_of(connection, "note_token_used", list(tokens))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minions.domain.inputs import InputFormat, SubtaskRange
-from minions.domain.lifecycle import MAX_ATTEMPTS, MAX_LOSSES
+from minions.domain.lifecycle import MAX_ATTEMPTS, MAX_LOSSES, OTHERS_FIRST_SECONDS, RetryOf
 from minions.domain.names import TaskName
 from minions.domain.subtask import Acquired, GiveBack, GivenBack, PartCommit
 from minions.store.database import LOCKED, Connection, Record, all_of, one_of
@@ -27,7 +27,7 @@ async def acquire_after_racer(
     """The same, but what a racer has locked at the head is waited for, for a moment. Not in a transaction."""
     try:
         async with connection.transaction():
-            await one_of(connection, "lock_head", list(lanes), list(exclude))
+            await one_of(connection, "lock_head", list(lanes), list(exclude), list(executors))
             return await acquire_from_lanes(connection, executors, lanes, exclude)
     except LOCKED:
         return []
@@ -92,6 +92,9 @@ async def give_back(connection: Connection, subtasks: Sequence[GiveBack]) -> lis
         [given.delay_seconds for given in subtasks],
         MAX_ATTEMPTS,
         MAX_LOSSES,
+        # Who tried it in vain before is still to be avoided when somebody else gives it back.
+        [given.avoid_seconds if given.entry == "fault" else OTHERS_FIRST_SECONDS for given in subtasks],
+        [given.detail for given in subtasks],
     )
     return [
         GivenBack(row["acquirement_id"], row["executor_id"], row["task_id"], row["subtask_id"], row["queued"])
@@ -108,9 +111,11 @@ async def announce(connection: Connection) -> None:
     await connection.execute(f"NOTIFY {CHANNEL}")
 
 
-async def has_ready(connection: Connection, lanes: Sequence[str], exclude: Sequence[int]) -> bool:
-    """Whether something waits in these lanes, locked by somebody or not."""
-    row = await one_of(connection, "has_ready", list(lanes), list(exclude))
+async def has_ready(
+    connection: Connection, executors: Sequence[int], lanes: Sequence[str], exclude: Sequence[int]
+) -> bool:
+    """Whether something waits in these lanes for these executors, locked by somebody or not."""
+    row = await one_of(connection, "has_ready", list(lanes), list(exclude), list(executors))
     return bool(row and row["ready"])
 
 
@@ -174,9 +179,9 @@ async def lock_silent_executors(connection: Connection, lease_seconds: float) ->
     return [SilentExecutor(row["executor_id"], row["name"], row["silent_seconds"]) for row in rows]
 
 
-async def held_by_all(connection: Connection, executors: Sequence[int]) -> list[tuple[int, int]]:
-    """(acquirement, executor) of all that these executors hold."""
-    rows = await all_of(connection, "held_by_all", list(executors))
+async def held_by_silent(connection: Connection, executors: Sequence[int]) -> list[tuple[int, int]]:
+    """(acquirement, executor) of all that these executors lose by silence. Commands that may be running still stay."""
+    rows = await all_of(connection, "held_by_silent", list(executors))
     return [(row["acquirement_id"], row["executor_id"]) for row in rows]
 
 
@@ -195,6 +200,8 @@ def _acquired(row: Record) -> Acquired:
         range=SubtaskRange(row["range_start"], row["range_end"]),
         format=format_from_json(row["format"]),
         pin=row["pin"],
+        retry=RetryOf(row["retry"]) if row["retry"] is not None else None,
+        retry_codes=None if row["retry_codes"] is None else tuple(row["retry_codes"]),
     )
 
 

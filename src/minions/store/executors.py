@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from minions.domain.matching import Capabilities
+from minions.domain.matching import Capabilities, Lane
+from minions.domain.reasons import Candidate
 from minions.store.database import Connection, Record, all_of, one_of
+from minions.store.history import database_time, place_before
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +120,21 @@ async def heartbeat(
     reason: str,
     preferences: Sequence[str] | None,
     sample: dict[str, float],
+    takes: Capabilities | None = None,
+    leaves: dict[str, str] | None = None,
+    device: dict[str, Any] | None = None,
 ) -> bool:
-    """Note how the executor is. False when its session was replaced."""
+    """Note how the executor is. False: its session was replaced.
+
+    takes: what it takes from now on; leaves: the tasks that it leaves alone; device: what it is; None as before.
+    """
     wanted = None if preferences is None else list(preferences)
-    row = await one_of(connection, "heartbeat", executor_id, UUID(session), state, reason, wanted, sample)
+    taken = (None, None, None)
+    if takes is not None:
+        taken = (sorted(takes.kinds), takes.memory_mb, None if takes.teams is None else sorted(takes.teams))
+    row = await one_of(
+        connection, "heartbeat", executor_id, UUID(session), state, reason, wanted, sample, *taken, leaves, device
+    )
     return row is not None
 
 
@@ -144,28 +157,32 @@ async def list_executors(
     connection: Connection, *, after: int = 0, executor_id: int | None = None, limit: int = 100
 ) -> list[ExecutorStanding]:
     """Executors by number; those offline too."""
-    return [
-        ExecutorStanding(
-            executor_id=row["executor_id"],
-            name=row["name"],
-            owner=row["owner"],
-            version=row["version"],
-            state=row["state"],
-            state_reason=row["state_reason"],
-            state_since=row["state_since"],
-            last_seen_at=row["last_seen_at"],
-            silent_seconds=row["silent_seconds"],
-            registered_at=row["registered_at"],
-            device=row["device"],
-            capabilities=_capabilities(row),
-            preferences=tuple(row["preferences"]),
-            holds=row["holds"],
-            current=tuple(row["current"]),
-            rows_last_minute=row["rows_last_minute"],
-            parts=row["parts"],
-        )
-        for row in await all_of(connection, "list_executors", after, executor_id, limit)
-    ]
+    minute = await place_before(connection, await database_time(connection) - timedelta(minutes=1))
+    rows = await all_of(connection, "list_executors", after, executor_id, limit, minute)
+    return [standing_of(row) for row in rows]
+
+
+def standing_of(row: Record) -> ExecutorStanding:
+    """An executor from the row of a query that adds what it holds and did lately."""
+    return ExecutorStanding(
+        executor_id=row["executor_id"],
+        name=row["name"],
+        owner=row["owner"],
+        version=row["version"],
+        state=row["state"],
+        state_reason=row["state_reason"],
+        state_since=row["state_since"],
+        last_seen_at=row["last_seen_at"],
+        silent_seconds=row["silent_seconds"],
+        registered_at=row["registered_at"],
+        device=row["device"],
+        capabilities=_capabilities(row),
+        preferences=tuple(row["preferences"]),
+        holds=row["holds"],
+        current=tuple(row["current"]),
+        rows_last_minute=row["rows_last_minute"],
+        parts=row["parts"],
+    )
 
 
 async def executor_names(connection: Connection, executors: Sequence[int]) -> dict[int, str]:
@@ -179,6 +196,33 @@ async def offers(connection: Connection) -> list[Capabilities]:
     return [_capabilities(row) for row in await all_of(connection, "offers")]
 
 
+async def candidates(connection: Connection, executor_id: int | None = None) -> list[Candidate]:
+    """The executors that are not offline, or the one that is named, as matching sees them."""
+    return [
+        Candidate(
+            number=row["executor_id"],
+            name=row["name"],
+            state=row["state"],
+            reason=row["state_reason"],
+            offer=_capabilities(row),
+            leaves=row["leaves"],
+        )
+        for row in await all_of(connection, "candidates", executor_id)
+    ]
+
+
+async def cached_weights(connection: Connection, model: str) -> int | None:
+    """Bytes of a model's weights, as executors that have it say; None when none has."""
+    row = await one_of(connection, "cached_weights", model)
+    return row["weight_bytes"] if row else None
+
+
+async def others_able(connection: Connection, executor_id: int, lane: Lane, team: str) -> bool:
+    """Whether another executor is there that could do a subtask of this lane."""
+    row = await one_of(connection, "others_able", executor_id, lane.kind, lane.engine, lane.memory_mb, team)
+    return bool(row and row["able"])
+
+
 async def prune_heartbeats(connection: Connection, days: float) -> bool:
     """Forget some of the samples older than this. Whether there may be more."""
     row = await one_of(connection, "prune_heartbeats", days)
@@ -186,4 +230,5 @@ async def prune_heartbeats(connection: Connection, days: float) -> bool:
 
 
 def _capabilities(row: Record) -> Capabilities:
-    return Capabilities(frozenset(row["kinds"]), frozenset(row["engines"]), row["memory_mb"])
+    teams = None if row["teams"] is None else frozenset(row["teams"])
+    return Capabilities(frozenset(row["kinds"]), frozenset(row["engines"]), row["memory_mb"], teams)

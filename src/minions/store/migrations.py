@@ -25,6 +25,12 @@ async def is_migrated(connection: Connection) -> bool:
     return await connection.fetchval("SELECT to_regclass('minion_deployment') IS NOT NULL")
 
 
+async def missing(connection: Connection) -> list[str]:
+    """Names of the migrations of this version that the database lacks."""
+    done = {row["number"] for row in await connection.fetch("SELECT number FROM minion_migration")}
+    return [name for number, name, _ in numbered() if number not in done]
+
+
 async def migrate(url: str, label: str) -> list[str]:
     """Bring the database to this version. Returns the names of what was applied.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from minions.domain.inputs import InputFormat, SubtaskRange
 from minions.store.acquirements import format_to_json
-from minions.store.database import Connection, all_of, copy_rows, one_of
+from minions.store.database import Connection, Record, all_of, copy_rows, one_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,20 +111,25 @@ async def list_parts(
 ) -> list[Part]:
     """Parts in input order, from the one after (subtask, start) on."""
     return [
-        Part(
-            subtask_id=row["subtask_id"],
-            start=row["part_start"],
-            end=row["part_end"],
-            rows=row["rows"],
-            failed_rows=row["failed_rows"],
-            key=row["object_key"],
-            sha256=row["sha256"],
-            size_bytes=row["size_bytes"],
-            executor_id=row["executor_id"],
-            detail=row["detail"] or {},
-        )
+        part_of(row)
         for row in await all_of(connection, "list_parts", task_id, after[0], after[1], failed_only, limit)
     ]
+
+
+def part_of(row: Record) -> Part:
+    """A part as it is stored."""
+    return Part(
+        subtask_id=row["subtask_id"],
+        start=row["part_start"],
+        end=row["part_end"],
+        rows=row["rows"],
+        failed_rows=row["failed_rows"],
+        key=row["object_key"],
+        sha256=row["sha256"],
+        size_bytes=row["size_bytes"],
+        executor_id=row["executor_id"],
+        detail=row["detail"] or {},
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +145,13 @@ class LedgerRow:
     rows: int
     reason: str
     message: str
+    superseded: bool = False
+    subtasks: int = 1
+    acquirement_id: int | None = None
+    key: str | None = None
+    sha256: bytes | None = None
+    size_bytes: int = 0
+    detail: dict[str, Any] | None = None
 
 
 async def list_ledger(
@@ -158,6 +170,13 @@ async def list_ledger(
             rows=row["rows"],
             reason=row["reason"],
             message=row["message"],
+            superseded=row["superseded"],
+            subtasks=row["subtasks"],
+            acquirement_id=row["acquirement_id"],
+            key=row["object_key"],
+            sha256=row["sha256"],
+            size_bytes=row["size_bytes"],
+            detail=row["detail"],
         )
         for row in await all_of(connection, "list_ledger", task_id, after, chosen, limit)
     ]

@@ -9,7 +9,9 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from minions.domain.lifecycle import NEXT_TASK_STATES, TaskState
-from minions.domain.names import Preference, TaskName
+from minions.domain.matching import Lane
+from minions.domain.names import Preference, TaskName, public_id
+from minions.domain.reasons import WaitingTask
 from minions.domain.specification import Parameters
 from minions.domain.task import Counts, NewTask, Specification, Task
 from minions.store.database import Connection, Record, all_of, one_of
@@ -35,6 +37,7 @@ async def insert_task(connection: Connection, task: NewTask) -> int | None:
         task.request_sha256,
         task.created_by,
         task.input_bytes,
+        task.keeps_owner,
     )
     return row["task_id"] if row else None
 
@@ -54,7 +57,7 @@ async def find_by_name(connection: Connection, name: TaskName) -> int | None:
 async def read_task(connection: Connection, task_id: int) -> Task | None:
     """A task, or None."""
     row = await one_of(connection, "read_task", task_id)
-    return _task(row) if row else None
+    return task_of(row) if row else None
 
 
 async def list_tasks(
@@ -79,7 +82,7 @@ async def list_tasks(
         before,
         limit,
     )
-    return [_task(row) for row in rows]
+    return [task_of(row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +106,20 @@ async def change_state(connection: Connection, task_id: int, to: TaskState, reas
 
 
 async def end_task(
-    connection: Connection, task_id: int, to: TaskState, reason: str, counts: Counts, manifest_key: str | None
+    connection: Connection,
+    task_id: int,
+    to: TaskState,
+    reason: str,
+    counts: Counts,
+    manifest_key: str | None,
+    *,
+    retries: int | None = None,
 ) -> bool:
-    """The task's end, with its totals. False when it has ended already."""
+    """The task's end, with its totals. False when it has ended already, or was retried since (`retries` is another)."""
     origins = [state.value for state, following in NEXT_TASK_STATES.items() if to in following]
-    row = await one_of(connection, "end_task", task_id, to.value, reason, asdict(counts), manifest_key, origins)
+    row = await one_of(
+        connection, "end_task", task_id, to.value, reason, asdict(counts), manifest_key, origins, retries
+    )
     return row is not None
 
 
@@ -167,11 +179,51 @@ async def preferred_tasks(connection: Connection, preferences: Sequence[Preferen
     return [(row["task_id"], row["lane"]) for row in rows]
 
 
-async def pin_task(connection: Connection, task_id: int, pin: dict[str, str]) -> dict[str, str] | None:
-    """Fix what all executors of the task must agree on, if nobody has; returns what is in force."""
-    await one_of(connection, "pin_task", task_id, pin)
+async def tasks_of_teams(
+    connection: Connection, teams: Sequence[str], lanes: Sequence[str], exclude: Sequence[int]
+) -> list[int]:
+    """Open tasks of these teams and lanes that have something to hand out, in the order in which they are served."""
+    rows = await all_of(connection, "tasks_of_teams", list(teams), list(lanes), list(exclude))
+    return [row["task_id"] for row in rows]
+
+
+async def pin_task(
+    connection: Connection, task_id: int, pin: dict[str, Any], weight_bytes: int | None = None
+) -> dict[str, Any] | None:
+    """Fix what all executors of the task must agree on, if nobody has; returns what is in force.
+
+    weight_bytes: of its model, as measured by the executor that made the first part.
+    """
+    await one_of(connection, "pin_task", task_id, pin, weight_bytes)
     row = await one_of(connection, "read_pin", task_id)
     return row["pin"] if row else None
+
+
+async def waiting_tasks(connection: Connection, teams: Sequence[str] | None) -> list[WaitingTask]:
+    """Tasks of these teams (None: all) that have something to hand out, in the order in which they are served."""
+    return [
+        WaitingTask(
+            public_id("tsk", row["task_id"]),
+            str(TaskName(row["team"], row["project"], row["task_name"])),
+            Lane.parse(row["lane"]),
+            row["pin"],
+        )
+        for row in await all_of(connection, "waiting_tasks", None if teams is None else list(teams))
+    ]
+
+
+async def recent_makers(connection: Connection, tasks: Sequence[int]) -> dict[int, set[int]]:
+    """Which executors made the last parts of each of these tasks."""
+    found: dict[int, set[int]] = {}
+    for row in await all_of(connection, "recent_makers", list(tasks)) if tasks else ():
+        found.setdefault(row["task_id"], set()).add(row["executor_id"])
+    return found
+
+
+async def measured_weights(connection: Connection, model: str) -> int | None:
+    """Bytes of a model's weights, as the executor that loaded it last measured them."""
+    row = await one_of(connection, "measured_weights", model)
+    return row["weight_bytes"] if row else None
 
 
 async def recent_speed(connection: Connection, kind: str, model: str) -> float | None:
@@ -244,6 +296,7 @@ def _specification_to_json(specification: Specification) -> dict[str, Any]:
         "input_format": specification.input_format,
         "output_format": specification.output_format,
         "subtask_bytes": specification.subtask_bytes,
+        "need": specification.need,
     }
 
 
@@ -254,10 +307,12 @@ def _specification(stored: dict[str, Any]) -> Specification:
         input_format=stored["input_format"],
         output_format=stored["output_format"],
         subtask_bytes=stored["subtask_bytes"],
+        need=stored.get("need", ""),
     )
 
 
-def _task(row: Record) -> Task:
+def task_of(row: Record) -> Task:
+    """A task as it is stored."""
     return Task(
         task_id=row["task_id"],
         name=TaskName(row["team"], row["project"], row["task_name"]),
@@ -280,4 +335,6 @@ def _task(row: Record) -> Task:
         created_at=row["created_at"],
         started_at=row["started_at"],
         ended_at=row["ended_at"],
+        retries=row["retries"],
+        retry_codes=None if row["retry_codes"] is None else tuple(row["retry_codes"]),
     )

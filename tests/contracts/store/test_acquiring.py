@@ -67,7 +67,7 @@ async def test_an_excluded_task_is_passed_over(connection: Connection) -> None:
     (got,) = await acquirements.acquire_from_lanes(connection, [executor], LANES, [excluded])
     assert got.task_id == other
     assert await acquirements.acquire_from_lanes(connection, [executor], LANES, [excluded]) == []
-    assert not await acquirements.has_ready(connection, LANES, [excluded])
+    assert not await acquirements.has_ready(connection, [executor], LANES, [excluded])
 
 
 async def test_what_was_given_back_comes_before_the_next_range(connection: Connection) -> None:
@@ -134,7 +134,7 @@ async def test_a_racer_gets_something_else_or_nothing(database: Database) -> Non
         async with one.transaction():
             assert len(await acquirements.acquire_from_lanes(one, [executor], LANES, [])) == 1
             assert await acquirements.acquire_from_lanes(two, [executor], LANES, []) == []
-            assert await acquirements.has_ready(two, LANES, [])
+            assert await acquirements.has_ready(two, [executor], LANES, [])
         assert await acquirements.acquire_from_lanes(two, [executor], LANES, []) == []
 
 
@@ -150,7 +150,7 @@ async def test_two_servers_racing_share_everything_out_once(database: Database) 
         async with database.connection() as connection:
             while True:
                 more = await acquirements.acquire_from_lanes(connection, executors[:5], LANES, [])
-                if not more and not await acquirements.has_ready(connection, LANES, []):
+                if not more and not await acquirements.has_ready(connection, executors[:5], LANES, []):
                     return got
                 got += [each.subtask_id for each in more]
 

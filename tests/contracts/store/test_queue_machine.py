@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 import pytest
@@ -22,10 +23,11 @@ from hypothesis.stateful import (
 
 from minions.domain.lifecycle import MAX_ATTEMPTS, MAX_LOSSES, TaskState
 from minions.domain.subtask import Acquired, GiveBack, PartCommit
-from minions.store import acquirements, tasks
+from minions.domain.task import Counts
+from minions.store import acquirements, retries, tasks
 from minions.store.database import Connection, Database
-from tests.contracts.store.test_queue_program import Program
-from tests.contracts.store.world import LANE, OTHER_LANE, RANGE, add_executor, add_task, part, places, whole
+from tests.contracts.store.test_queue_program import Program, deliver, right_part
+from tests.contracts.store.world import LANE, OTHER_LANE, RANGE, add_executor, add_task, part, places
 
 # Its choices come from hypothesis, so that a failing example is repeated exactly and made shorter.
 _CHANCE = st.randoms(use_true_random=False)
@@ -121,8 +123,8 @@ class QueueMachine(RuleBasedStateMachine):
         self._do(self.program.commit, chance)
 
     @precondition(_has_tasks)
-    @rule(which=st.integers(0, 100), rows=st.integers(1, RANGE))
-    def commit(self, which: int, rows: int) -> None:
+    @rule(which=st.integers(0, 100), rows=st.integers(1, RANGE), failed=st.sampled_from(["", "overflow", "empty_text"]))
+    def commit(self, which: int, rows: int, failed: str) -> None:
         """What fits is accepted exactly as long as the acquirement stands."""
 
         async def send(connection: Connection) -> None:
@@ -131,15 +133,13 @@ class QueueMachine(RuleBasedStateMachine):
                 return
             held, believed = self.program.believed[place]
             cursor = await self._cursor(held)
-            start = believed if cursor is None else cursor
-            end = held.range.end
-            assert end is not None
-            reach = min(start + rows, end)
-            sent = part(held, start, reach, final=reach == end)
-            accepted = await acquirements.commit_parts(connection, [sent])
-            assert set(accepted) == (set() if cursor is None else {held.acquirement_id})
-            if accepted:
-                self.program.accepted.add((sent.task_id, sent.subtask_id, sent.start))
+            sent, reach = await right_part(connection, held, believed if cursor is None else cursor, rows)
+            if sent.kept_rows is None and failed:
+                failures = {"failed_rows": 1, "detail": {"failures": {failed: 1}}}
+                sent = replace(sent, **failures)
+            assert await deliver(connection, sent) == (cursor is not None)
+            if cursor is not None:
+                self.program.note_accepted(held, sent)
                 self.program.believed[place] = (held, reach)
                 self.sent.append(sent)
 
@@ -188,7 +188,7 @@ class QueueMachine(RuleBasedStateMachine):
     async def _changes_nothing(self, sent: PartCommit) -> None:
         entries = "SELECT count(*) FROM minion_subtask_ledger"
         before = await self._connection.fetchval(entries)
-        assert await acquirements.commit_parts(self._connection, [sent]) == {}
+        assert not await deliver(self._connection, sent)
         assert await self._connection.fetchval(entries) == before
 
     @precondition(_has_tasks)
@@ -264,6 +264,41 @@ class QueueMachine(RuleBasedStateMachine):
     def cancel(self, chance: random.Random) -> None:
         self._do(self.program.cancel, chance)
 
+    @precondition(_has_tasks)
+    @rule(chance=_CHANCE)
+    def retry(self, chance: random.Random) -> None:
+        self.sent.clear()  # they may be replaced from now on
+        self._do(self.program.retry, chance)
+
+    @rule(chance=_CHANCE)
+    def replace(self, chance: random.Random) -> None:
+        self._do(self.program.replace, chance)
+
+    @precondition(_has_tasks)
+    @rule(which=st.integers(0, 100), codes=st.none() | st.just(["overflow"]), cancelled=st.booleans())
+    def end_and_retry(self, which: int, codes: list[str] | None, cancelled: bool) -> None:
+        """A task to its end, as it is or by cancelling it, and again: whatever had been done, it loses no row."""
+        task = self.program.tasks[which % len(self.program.tasks)]
+        self.sent.clear()
+
+        async def again(connection: Connection) -> None:
+            if cancelled:
+                async with connection.transaction():
+                    await tasks.lock_task(connection, task)
+                    await tasks.cancel_open_subtasks(connection, task, "cancelled")
+                    await tasks.end_task(connection, task, TaskState.CANCELLED, "", Counts(), None)
+            await self.program.finish(connection)
+            async with connection.transaction():
+                await tasks.lock_task(connection, task)
+                found = await retries.count_retryable(connection, task, codes)
+                before = await tasks.count(connection, task)
+                if found.subtasks and await retries.reopen_task(connection, task, TaskState.RUNNING, codes):
+                    assert await retries.retry_subtasks(connection, task, codes, "retried") == found.subtasks
+                    after = await tasks.count(connection, task)
+                    assert (after.rows, after.failed_rows) == (before.rows, before.failed_rows)
+
+        self._do(again)
+
     @rule(chance=_CHANCE)
     def finish(self, chance: random.Random) -> None:
         self._do(self.program.finish, chance)
@@ -307,7 +342,8 @@ class QueueMachine(RuleBasedStateMachine):
             await acquirements.promote_due(connection)
             lanes = [LANE.key, OTHER_LANE.key]
             while got := await acquirements.acquire_from_lanes(connection, self.program.executors, lanes, []):
-                assert len(await acquirements.commit_parts(connection, [whole(each) for each in got])) == len(got)
+                for held in got:
+                    await _to_the_end(connection, held)
             await self.program.finish(connection)
             await self.program.check(connection)
             states = await connection.fetch("SELECT state FROM minion_task")
@@ -316,6 +352,15 @@ class QueueMachine(RuleBasedStateMachine):
         if self._sound:
             self._do(drain)
         self._run(_empty(self._connection))
+
+
+async def _to_the_end(connection: Connection, held: Acquired) -> None:
+    cursor = held.cursor
+    while True:
+        sent, cursor = await right_part(connection, held, cursor, RANGE)
+        assert await deliver(connection, sent)
+        if sent.final:
+            return
 
 
 async def _pause(connection: Connection, task: int, paused: bool) -> None:
@@ -327,6 +372,7 @@ async def _pause(connection: Connection, task: int, paused: bool) -> None:
 async def _let_time_pass(connection: Connection) -> None:
     """A delay is over because the machine says so, not because the test was slow: examples stay repeatable."""
     await connection.execute("UPDATE minion_subtask_queue SET not_before = now() WHERE not_before IS NOT NULL")
+    await connection.execute("UPDATE minion_subtask_queue SET avoid_until = now() WHERE avoid_until IS NOT NULL")
 
 
 async def _empty(connection: Connection) -> None:

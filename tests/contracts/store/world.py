@@ -130,7 +130,7 @@ async def places(connection: Connection, task_id: int) -> dict[str, list[int]]:
         UNION ALL SELECT 'acquired', subtask_id FROM minion_subtask_acquirement WHERE task_id = $1
         UNION ALL SELECT entry, number FROM minion_subtask_ledger
             CROSS JOIN LATERAL generate_series(subtask_id, subtask_id + subtasks - 1) AS number
-            WHERE task_id = $1 AND entry IN ('done', 'failed', 'cancelled')
+            WHERE task_id = $1 AND entry IN ('done', 'failed', 'cancelled') AND superseded_at IS NULL
         """,
         task_id,
     )
@@ -148,18 +148,19 @@ WITH standing AS (
             AS queued,
         (SELECT count(*) FROM minion_subtask_acquirement a WHERE a.task_id = task.task_id) AS acquired,
         coalesce((SELECT sum(subtasks) FROM minion_subtask_ledger l WHERE l.task_id = task.task_id
-            AND entry IN ('done', 'failed', 'cancelled')), 0) AS ended
+            AND entry IN ('done', 'failed', 'cancelled') AND superseded_at IS NULL), 0) AS ended
     FROM minion_task AS task
 ), part AS (
     SELECT l.task_id, l.subtask_id, l.part_start, l.part_end, s.range_start, s.range_end,
         lag(l.part_end) OVER (PARTITION BY l.task_id, l.subtask_id ORDER BY l.part_start, l.part_end) AS before
-    FROM minion_subtask_ledger l JOIN minion_subtask s USING (task_id, subtask_id) WHERE l.entry = 'part'
+    FROM minion_subtask_ledger l JOIN minion_subtask s USING (task_id, subtask_id)
+    WHERE l.entry = 'part' AND l.superseded_at IS NULL
 ), reached AS (
     SELECT task_id, subtask_id, max(part_end) AS reached FROM part GROUP BY task_id, subtask_id
 ), ended AS (
     SELECT task_id, number, entry FROM minion_subtask_ledger
     CROSS JOIN LATERAL generate_series(subtask_id, subtask_id + subtasks - 1) AS number
-    WHERE entry IN ('done', 'failed', 'cancelled')
+    WHERE entry IN ('done', 'failed', 'cancelled') AND superseded_at IS NULL
 )
 SELECT format('task %s: %s subtasks, %s queued + %s acquired + %s ended',
     task_id, subtask_count, queued, acquired, ended) AS broken
@@ -183,9 +184,21 @@ UNION ALL SELECT format('task %s, subtask %s is done up to %s of %s', s.task_id,
 UNION ALL SELECT format('task %s, subtask %s is acquired at %s, its parts reach %s', a.task_id, a.subtask_id, cursor,
     coalesce(reached, range_start)) FROM minion_subtask_acquirement a JOIN minion_subtask s USING (task_id, subtask_id)
     LEFT JOIN reached USING (task_id, subtask_id) WHERE cursor <> coalesce(reached, range_start)
+    AND (retry IS NULL OR NOT EXISTS (SELECT FROM part WHERE part.task_id = a.task_id
+        AND part.subtask_id = a.subtask_id AND part_start = cursor))
 UNION ALL SELECT format('task %s, subtask %s waits at %s, its parts reach %s', q.task_id, q.next_subtask, cursor,
-    reached) FROM minion_subtask_queue q JOIN reached r ON r.task_id = q.task_id AND r.subtask_id = q.next_subtask
-    WHERE cursor IS DISTINCT FROM reached
+    reached) FROM minion_subtask_queue q JOIN reached r ON r.task_id = q.task_id AND r.subtask_id >= q.next_subtask
+        AND r.subtask_id < q.end_subtask
+    JOIN minion_subtask s ON s.task_id = r.task_id AND s.subtask_id = r.subtask_id
+    WHERE coalesce(cursor, range_start) <> reached AND (retry IS NULL OR NOT EXISTS (SELECT FROM part
+        WHERE part.task_id = q.task_id AND part.subtask_id = r.subtask_id
+        AND part_start = coalesce(cursor, s.range_start)))
+UNION ALL SELECT format('task %s, subtask %s was done before, and its parts reach %s of %s', o.task_id, o.subtask_id,
+    reached, range_end) FROM (SELECT task_id, subtask_id FROM minion_subtask_acquirement WHERE retry = 'rows'
+        UNION ALL SELECT task_id, number FROM minion_subtask_queue
+            CROSS JOIN LATERAL generate_series(next_subtask, end_subtask - 1) AS number WHERE retry = 'rows') AS o
+    JOIN minion_subtask s USING (task_id, subtask_id) LEFT JOIN reached USING (task_id, subtask_id)
+    WHERE reached IS DISTINCT FROM range_end AND range_end IS NOT NULL
 UNION ALL SELECT format('task %s, subtask %s: %s attempts, %s losses', task_id, subtask_id, attempt, losses)
     FROM (SELECT task_id, subtask_id, attempt, losses FROM minion_subtask_acquirement
         UNION ALL SELECT task_id, next_subtask, attempt, losses FROM minion_subtask_queue) AS open

@@ -49,3 +49,20 @@ UPDATE minion_deployment SET
 SELECT CASE WHEN server_seen_at < now() - make_interval(secs => $1) THEN 0
     ELSE extract(epoch FROM now() - serving_since) END::float8 AS seconds
 FROM minion_deployment;
+
+-- read_token
+-- A token by its number, unless it was revoked or has expired: what a browser's session stands on.
+SELECT token_id, name, scope, teams FROM minion_token
+WHERE token_id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
+
+-- insert_sign_in
+-- A link to sign in with once. Those that nobody used in time go on the way.
+WITH gone AS (
+    DELETE FROM minion_sign_in WHERE expires_at < now()
+)
+INSERT INTO minion_sign_in (key_sha256, token_id, expires_at) VALUES ($1, $2, now() + make_interval(secs => $3))
+RETURNING expires_at;
+
+-- use_sign_in
+-- Once: whoever deletes it has used it.
+DELETE FROM minion_sign_in WHERE key_sha256 = $1 RETURNING CASE WHEN expires_at > now() THEN token_id END AS token_id;

@@ -4,6 +4,7 @@
 -- Each lane is peeked at its head before anything is locked, so the cost does not depend on what stands in front
 -- that these executors cannot run. Candidates are locked (SKIP LOCKED): a racer that chose without a lock could
 -- re-insert a subtask that was finished in between; the unique constraint is the last guard, not the only one.
+-- What an executor tried in vain goes to others first (avoid); a null check for nearly every range.
 -- LIMITs are literals, or nested ones: a parameter there misleads the planner into a hash join of everything.
 -- Subtasks and tasks are looked up one by one (LATERAL … LIMIT 1): joined, the planner, which cannot know that few rows are cut,
 -- reads all of minion_subtask into a hash as long as the table is small enough to tempt it (28 ms instead of 0.5 at 40,000).
@@ -13,6 +14,7 @@ WITH lane AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT priority, task_id FROM minion_subtask_queue
         WHERE ready AND lane = wanted.lane AND task_id <> ALL ($3::bigint[])
+            AND (avoid IS NULL OR avoid_until <= now() OR NOT avoid && $1::bigint[])
         ORDER BY priority, task_id, first_subtask LIMIT 1
     ) AS head
     ORDER BY head.priority, head.task_id
@@ -20,9 +22,11 @@ WITH lane AS MATERIALIZED (
 ), slot AS MATERIALIZED (
     SELECT waiting.* FROM lane
     CROSS JOIN LATERAL (
-        SELECT range_id, priority, task_id, first_subtask, next_subtask, end_subtask, attempt, losses, cursor
+        SELECT range_id, priority, task_id, first_subtask, next_subtask, end_subtask, attempt, losses, cursor,
+            retry, waiting_since, CASE WHEN avoid_until > now() THEN avoid END AS avoid
         FROM minion_subtask_queue
         WHERE ready AND lane = lane.lane AND task_id <> ALL ($3::bigint[])
+            AND (avoid IS NULL OR avoid_until <= now() OR NOT avoid && $1::bigint[])
         ORDER BY priority, task_id, first_subtask LIMIT 16
         FOR UPDATE SKIP LOCKED
     ) AS waiting
@@ -44,9 +48,11 @@ WITH lane AS MATERIALIZED (
     WHERE queue.range_id = cut.range_id AND cut.next_subtask + cut.take < cut.end_subtask
 ), acquired AS (
     INSERT INTO minion_subtask_acquirement
-        (team, project, task_name, subtask_id, task_id, executor_id, attempt, losses, cursor)
+        (team, project, task_name, subtask_id, task_id, executor_id, attempt, losses, cursor, retry, avoid,
+        waited_seconds)
     SELECT task.team, task.project, task.task_name, cut.next_subtask + step, cut.task_id,
-        ($1::bigint[])[cut.before + step + 1], cut.attempt, cut.losses, coalesce(cut.cursor, subtask.range_start)
+        ($1::bigint[])[cut.before + step + 1], cut.attempt, cut.losses, coalesce(cut.cursor, subtask.range_start),
+        cut.retry, cut.avoid, greatest(0, extract(epoch FROM now() - cut.waiting_since))
     FROM cut
     CROSS JOIN LATERAL (SELECT team, project, task_name FROM minion_task WHERE task_id = cut.task_id LIMIT 1) AS task
     CROSS JOIN LATERAL generate_series(0, cut.take - 1) AS step
@@ -58,13 +64,14 @@ WITH lane AS MATERIALIZED (
 )
 SELECT acquired.acquirement_id, acquired.executor_id, acquired.task_id, acquired.subtask_id, acquired.attempt,
     acquired.cursor, acquired.team, acquired.project, acquired.task_name, subtask.object, subtask.object_etag,
-    subtask.object_bytes, subtask.range_start, subtask.range_end, subtask.format, task.pin
+    subtask.object_bytes, subtask.range_start, subtask.range_end, subtask.format, task.pin,
+    acquired.retry, task.retry_codes
 FROM acquired
 CROSS JOIN LATERAL (
     SELECT object, object_etag, object_bytes, range_start, range_end, format FROM minion_subtask
     WHERE task_id = acquired.task_id AND subtask_id = acquired.subtask_id LIMIT 1
 ) AS subtask
-CROSS JOIN LATERAL (SELECT pin FROM minion_task WHERE task_id = acquired.task_id LIMIT 1) AS task;
+CROSS JOIN LATERAL (SELECT pin, retry_codes FROM minion_task WHERE task_id = acquired.task_id LIMIT 1) AS task;
 
 -- lock_head
 -- Wait for the oldest range of these lanes when a racer has locked it; a lock that outlives a racer is no racer's.
@@ -76,6 +83,7 @@ WITH patience AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT range_id, priority, task_id FROM minion_subtask_queue
         WHERE ready AND lane = wanted.lane AND task_id <> ALL ($2::bigint[])
+            AND (avoid IS NULL OR avoid_until <= now() OR NOT avoid && $3::bigint[])
         ORDER BY priority, task_id, first_subtask LIMIT 1
     ) AS head
     ORDER BY head.priority, head.task_id
@@ -89,9 +97,11 @@ WITH slot AS MATERIALIZED (
     SELECT waiting.*, preferred.place
     FROM unnest($2::bigint[]) WITH ORDINALITY AS preferred (task_id, place)
     CROSS JOIN LATERAL (
-        SELECT range_id, priority, task_id, first_subtask, next_subtask, end_subtask, attempt, losses, cursor
+        SELECT range_id, priority, task_id, first_subtask, next_subtask, end_subtask, attempt, losses, cursor,
+            retry, waiting_since, CASE WHEN avoid_until > now() THEN avoid END AS avoid
         FROM minion_subtask_queue
         WHERE ready AND task_id = preferred.task_id
+            AND (avoid IS NULL OR avoid_until <= now() OR NOT avoid && $1::bigint[])
         ORDER BY first_subtask LIMIT 16
         FOR UPDATE SKIP LOCKED
     ) AS waiting
@@ -113,9 +123,11 @@ WITH slot AS MATERIALIZED (
     WHERE queue.range_id = cut.range_id AND cut.next_subtask + cut.take < cut.end_subtask
 ), acquired AS (
     INSERT INTO minion_subtask_acquirement
-        (team, project, task_name, subtask_id, task_id, executor_id, attempt, losses, cursor)
+        (team, project, task_name, subtask_id, task_id, executor_id, attempt, losses, cursor, retry, avoid,
+        waited_seconds)
     SELECT task.team, task.project, task.task_name, cut.next_subtask + step, cut.task_id,
-        ($1::bigint[])[cut.before + step + 1], cut.attempt, cut.losses, coalesce(cut.cursor, subtask.range_start)
+        ($1::bigint[])[cut.before + step + 1], cut.attempt, cut.losses, coalesce(cut.cursor, subtask.range_start),
+        cut.retry, cut.avoid, greatest(0, extract(epoch FROM now() - cut.waiting_since))
     FROM cut
     CROSS JOIN LATERAL (SELECT team, project, task_name FROM minion_task WHERE task_id = cut.task_id LIMIT 1) AS task
     CROSS JOIN LATERAL generate_series(0, cut.take - 1) AS step
@@ -127,13 +139,14 @@ WITH slot AS MATERIALIZED (
 )
 SELECT acquired.acquirement_id, acquired.executor_id, acquired.task_id, acquired.subtask_id, acquired.attempt,
     acquired.cursor, acquired.team, acquired.project, acquired.task_name, subtask.object, subtask.object_etag,
-    subtask.object_bytes, subtask.range_start, subtask.range_end, subtask.format, task.pin
+    subtask.object_bytes, subtask.range_start, subtask.range_end, subtask.format, task.pin,
+    acquired.retry, task.retry_codes
 FROM acquired
 CROSS JOIN LATERAL (
     SELECT object, object_etag, object_bytes, range_start, range_end, format FROM minion_subtask
     WHERE task_id = acquired.task_id AND subtask_id = acquired.subtask_id LIMIT 1
 ) AS subtask
-CROSS JOIN LATERAL (SELECT pin FROM minion_task WHERE task_id = acquired.task_id LIMIT 1) AS task;
+CROSS JOIN LATERAL (SELECT pin, retry_codes FROM minion_task WHERE task_id = acquired.task_id LIMIT 1) AS task;
 
 -- commit_parts
 -- Accept parts whose acquirement still belongs to the executor and whose start is the cursor; end the subtask if final.
@@ -142,6 +155,7 @@ CROSS JOIN LATERAL (SELECT pin FROM minion_task WHERE task_id = acquired.task_id
 -- $18 subtasks (they must be those of the acquirement: the key of the part was made from them).
 -- The acquirement is the fence: it is gone or past the start when the call comes late or twice, and nothing changes.
 -- A final part must reach the end of its range, any other must stay inside, so that no row can be left out.
+-- A retried subtask goes through here once its cursor is past the parts that it has; before, see replace_part.
 -- Acquirements are locked in the order of their ids by every statement that takes several, so that none of them wait
 -- for each other in a ring.
 WITH given AS MATERIALIZED (
@@ -152,7 +166,7 @@ WITH given AS MATERIALIZED (
     ) AS given (acquirement_id, executor_id, part_start, part_end, final, rows, failed_rows, truncated_rows, object_key,
         sha256, size_bytes, input_bytes, input_tokens, output_tokens, seconds, detail, task_id, subtask_id)
 ), owned AS MATERIALIZED (
-    SELECT held.acquirement_id, held.task_id, held.subtask_id, held.attempt, held.losses, given.part_end, given.final
+    SELECT held.acquirement_id, held.task_id, held.subtask_id, held.attempt, held.losses, held.retry, given.part_end, given.final
     FROM minion_subtask_acquirement AS held
     JOIN given ON held.acquirement_id = given.acquirement_id AND held.executor_id = given.executor_id
         AND held.cursor = given.part_start AND held.task_id = given.task_id AND held.subtask_id = given.subtask_id
@@ -169,14 +183,19 @@ WITH given AS MATERIALIZED (
             AND (subtask.range_end IS NULL OR owned.part_end = subtask.range_end)
         ELSE owned.part_end > given.part_start
             AND (subtask.range_end IS NULL OR owned.part_end < subtask.range_end) END
+        AND (owned.retry IS NULL OR NOT EXISTS (
+            SELECT FROM minion_subtask_ledger AS part
+            WHERE part.task_id = owned.task_id AND part.subtask_id = owned.subtask_id
+                AND part.part_start = given.part_start AND part.entry = 'part' AND part.superseded_at IS NULL
+        ))
 ), ended AS (
     DELETE FROM minion_subtask_acquirement AS held USING fitting
     WHERE fitting.final AND held.acquirement_id = fitting.acquirement_id
-    RETURNING held.acquirement_id, held.task_id, held.subtask_id, held.attempt, held.losses
+    RETURNING held.acquirement_id, held.task_id, held.subtask_id, held.attempt, held.losses, held.waited_seconds
 ), advanced AS (
     UPDATE minion_subtask_acquirement AS held SET cursor = fitting.part_end FROM fitting
     WHERE NOT fitting.final AND held.acquirement_id = fitting.acquirement_id
-    RETURNING held.acquirement_id, held.task_id, held.subtask_id, held.attempt, held.losses
+    RETURNING held.acquirement_id, held.task_id, held.subtask_id, held.attempt, held.losses, held.waited_seconds
 ), accepted AS (
     SELECT * FROM ended UNION ALL SELECT * FROM advanced
 ), parts AS (
@@ -190,8 +209,10 @@ WITH given AS MATERIALIZED (
         given.seconds, given.detail
     FROM accepted JOIN given USING (acquirement_id)
 ), ends AS (
-    INSERT INTO minion_subtask_ledger (task_id, subtask_id, entry, executor_id, acquirement_id, attempt, losses)
-    SELECT ended.task_id, ended.subtask_id, 'done', given.executor_id, acquirement_id, ended.attempt, ended.losses
+    INSERT INTO minion_subtask_ledger
+        (task_id, subtask_id, entry, executor_id, acquirement_id, attempt, losses, waited_seconds)
+    SELECT ended.task_id, ended.subtask_id, 'done', given.executor_id, acquirement_id, ended.attempt, ended.losses,
+        ended.waited_seconds
     FROM ended JOIN given USING (acquirement_id)
 )
 SELECT acquirement_id, task_id, subtask_id FROM accepted;
@@ -199,20 +220,25 @@ SELECT acquirement_id, task_id, subtask_id FROM accepted;
 -- find_part
 -- A part that was committed under this acquirement before: the answer to it was lost, and it is sent again.
 SELECT ledger_id, sha256, part_end, task_id, subtask_id FROM minion_subtask_ledger
-WHERE entry = 'part' AND task_id = $1 AND subtask_id = $2 AND part_start = $3 AND acquirement_id = $4
-    AND executor_id = $5;
+WHERE entry = 'part' AND superseded_at IS NULL AND task_id = $1 AND subtask_id = $2 AND part_start = $3
+    AND acquirement_id = $4 AND executor_id = $5;
 
 -- give_back
 -- Take subtasks from their executors: back to the queue, or set aside when the bound of attempts or losses is reached.
 -- $1 acquirements, $2 executors, $3 entries (released, lost, fault), $4 reasons, $5 messages,
--- $6 seconds until each may be handed out again, $7 max attempts, $8 max losses.
+-- $6 seconds until each may be handed out again, $7 max attempts, $8 max losses, $9 seconds for which others come first,
+-- $10 details. A task of commands has a bound of attempts of its own: its retries and one.
+-- A subtask that had been done before it was retried is not set aside: it is done again with the rows that it has.
 -- Tasks are locked before acquirements, as cancelling does, so that the two never wait for each other in a ring; the
 -- lock also makes a pause that happens meanwhile visible here.
 WITH given AS MATERIALIZED (
-    SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::float8[])
-        AS given (acquirement_id, executor_id, entry, reason, message, delay_seconds)
+    SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::float8[], $9::float8[],
+        $10::jsonb[])
+        AS given (acquirement_id, executor_id, entry, reason, message, delay_seconds, avoid_seconds, detail)
 ), task AS MATERIALIZED (
-    SELECT task_id, lane, priority, paused FROM minion_task
+    SELECT task_id, lane, priority, paused, CASE kind WHEN 'command'
+        THEN (specification -> 'parameters' ->> 'retries')::int + 1 ELSE $7::int END AS max_attempts
+    FROM minion_task
     WHERE task_id IN (SELECT task_id FROM minion_subtask_acquirement JOIN given USING (acquirement_id))
     ORDER BY task_id
     FOR SHARE
@@ -226,29 +252,36 @@ WITH given AS MATERIALIZED (
     DELETE FROM minion_subtask_acquirement AS held USING owned, given, task
     WHERE held.acquirement_id = owned.acquirement_id AND held.acquirement_id = given.acquirement_id
         AND held.task_id = task.task_id
-    RETURNING held.*, given.entry, given.reason, given.message, given.delay_seconds, task.lane, task.priority, task.paused
+    RETURNING held.*, given.entry, given.reason, given.message, given.delay_seconds, given.avoid_seconds, given.detail,
+        task.lane, task.priority, task.paused, task.max_attempts
 ), judged AS (
-    SELECT *, attempt + (entry = 'fault')::int AS attempts, losses + (entry = 'lost')::int AS lost_owners FROM ended
+    SELECT *, attempt + (entry = 'fault')::int AS attempts, losses + (entry = 'lost')::int AS lost_owners,
+        CASE WHEN entry = 'fault' THEN avoid || executor_id ELSE avoid END AS tried_by
+    FROM ended
 ), noted AS (
     INSERT INTO minion_subtask_ledger
-        (task_id, subtask_id, entry, executor_id, acquirement_id, attempt, losses, reason, message)
-    SELECT task_id, subtask_id, said, executor_id, acquirement_id, attempts, lost_owners, why, message FROM (
-        SELECT *, entry AS said, reason AS why, 1 AS place FROM judged
+        (task_id, subtask_id, entry, executor_id, acquirement_id, attempt, losses, reason, message, waited_seconds, detail)
+    SELECT task_id, subtask_id, said, executor_id, acquirement_id, attempts, lost_owners, why, message, waited, detail FROM (
+        SELECT *, entry AS said, reason AS why, waited_seconds AS waited, 1 AS place FROM judged
         UNION ALL
-        SELECT *, 'failed', CASE WHEN lost_owners >= $8 THEN 'owners_lost' ELSE reason END, 2 FROM judged
-        WHERE attempts >= $7 OR lost_owners >= $8
+        SELECT *, CASE retry WHEN 'rows' THEN 'done' ELSE 'failed' END, CASE WHEN lost_owners >= $8 THEN 'owners_lost' ELSE reason END, NULL, 2 FROM judged
+        WHERE attempts >= max_attempts OR lost_owners >= $8
     ) AS entries
     ORDER BY place, task_id, subtask_id
 ), again AS (
     INSERT INTO minion_subtask_queue (lane, priority, task_id, first_subtask, next_subtask, end_subtask, attempt, losses,
-        cursor, ready, not_before)
+        cursor, retry, ready, not_before, waiting_since, avoid, avoid_until)
     SELECT lane, priority, task_id, subtask_id, subtask_id, subtask_id + 1, attempts, lost_owners, cursor,
-        NOT paused AND delay_seconds <= 0,
-        CASE WHEN delay_seconds > 0 THEN now() + make_interval(secs => delay_seconds) END
-    FROM judged WHERE attempts < $7 AND lost_owners < $8
+        retry, NOT paused AND delay_seconds <= 0,
+        CASE WHEN delay_seconds > 0 THEN now() + make_interval(secs => delay_seconds) END,
+        now() + make_interval(secs => greatest(0, delay_seconds)),
+        tried_by,
+        CASE WHEN tried_by IS NOT NULL THEN now() + make_interval(
+            secs => CASE WHEN avoid_seconds > 0 THEN greatest(0, delay_seconds) + avoid_seconds ELSE 0 END) END
+    FROM judged WHERE attempts < max_attempts AND lost_owners < $8
     ORDER BY task_id, subtask_id
 )
-SELECT acquirement_id, task_id, subtask_id, executor_id, (attempts < $7 AND lost_owners < $8) AS queued FROM judged;
+SELECT acquirement_id, task_id, subtask_id, executor_id, (attempts < max_attempts AND lost_owners < $8) AS queued FROM judged;
 
 -- promote_due
 -- Make ranges ready whose time has come; those of paused tasks wait until they are resumed.
@@ -292,23 +325,30 @@ WHERE held.acquirement_id = $1 AND held.executor_id = $2;
 
 -- lock_silent_executors
 -- Executors that hold subtasks and gave no sign of life for $1 seconds. FOR UPDATE re-reads the row, so that a late
--- sign of life wins; SKIP LOCKED makes a second watchdog harmless.
-WITH busy AS MATERIALIZED (SELECT DISTINCT executor_id FROM minion_subtask_acquirement)
+-- sign of life wins; SKIP LOCKED makes a second watchdog harmless. One that holds only what stays its own is found once,
+-- to be called offline.
+WITH busy AS MATERIALIZED (
+    SELECT executor_id, bool_or(task_id NOT IN (SELECT task_id FROM minion_task WHERE keeps_owner AND ended_at IS NULL)) AS may_lose
+    FROM minion_subtask_acquirement GROUP BY executor_id
+)
 SELECT executor.executor_id, executor.name, extract(epoch FROM now() - executor.last_seen_at)::float8 AS silent_seconds
 FROM busy JOIN minion_executor AS executor USING (executor_id)
-WHERE executor.last_seen_at < now() - make_interval(secs => $1)
+WHERE executor.last_seen_at < now() - make_interval(secs => $1) AND (busy.may_lose OR executor.state <> 'offline')
 LIMIT 500
 FOR UPDATE OF executor SKIP LOCKED;
 
--- held_by_all
--- What the executors in $1 hold.
-SELECT acquirement_id, executor_id FROM minion_subtask_acquirement WHERE executor_id = ANY ($1::bigint[]);
+-- held_by_silent
+-- What the executors in $1 hold and lose by silence.
+SELECT acquirement_id, executor_id FROM minion_subtask_acquirement
+WHERE executor_id = ANY ($1::bigint[])
+    AND task_id NOT IN (SELECT task_id FROM minion_task WHERE keeps_owner AND ended_at IS NULL);
 
 -- has_ready
 -- Whether something waits that these lanes could have been given: a racer held it locked when we looked.
 SELECT EXISTS (
     SELECT FROM unnest($1::text[]) AS wanted (lane) CROSS JOIN LATERAL (
         SELECT FROM minion_subtask_queue
-        WHERE ready AND lane = wanted.lane AND task_id <> ALL ($2::bigint[]) LIMIT 1
+        WHERE ready AND lane = wanted.lane AND task_id <> ALL ($2::bigint[])
+            AND (avoid IS NULL OR avoid_until <= now() OR NOT avoid && $3::bigint[]) LIMIT 1
     ) AS head
 ) AS ready;

@@ -6,7 +6,8 @@ SELECT * FROM (
             WHERE queue.task_id = task.task_id) AS queued,
         (SELECT count(*)::int FROM minion_subtask_acquirement AS held WHERE held.task_id = task.task_id) AS acquired,
         (SELECT coalesce(sum(subtasks), 0)::int FROM minion_subtask_ledger AS ledger
-            WHERE ledger.task_id = task.task_id AND entry IN ('done', 'failed', 'cancelled')) AS ended
+            WHERE ledger.task_id = task.task_id AND entry IN ('done', 'failed', 'cancelled')
+                AND superseded_at IS NULL) AS ended
     FROM minion_task AS task
     WHERE state IN ('submitted', 'splitting', 'running', 'finishing')
 ) AS standing

@@ -5,14 +5,14 @@ INSERT INTO minion_executor (instance, session, name, owner, version, token_id, 
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'starting', '')
 ON CONFLICT (instance) DO UPDATE SET session = excluded.session, name = excluded.name, owner = excluded.owner,
     version = excluded.version, token_id = excluded.token_id, device = excluded.device, kinds = excluded.kinds,
-    engines = excluded.engines, memory_mb = excluded.memory_mb, preferences = excluded.preferences,
-    state = 'starting', state_reason = '', state_since = now(), last_seen_at = now()
+    engines = excluded.engines, memory_mb = excluded.memory_mb, preferences = excluded.preferences, teams = NULL,
+    leaves = '{}',    state = 'starting', state_reason = '', state_since = now(), last_seen_at = now()
 WHERE minion_executor.token_id IS NOT DISTINCT FROM excluded.token_id
 RETURNING executor_id;
 
 -- read_session
 -- Who an executor is, for the calls of its running session.
-SELECT executor_id, session, name, token_id, kinds, engines, memory_mb, preferences FROM minion_executor
+SELECT executor_id, session, name, token_id, kinds, engines, memory_mb, teams, preferences FROM minion_executor
 WHERE executor_id = $1;
 
 -- note_signs_of_life
@@ -29,11 +29,15 @@ UPDATE minion_executor AS executor SET last_seen_at = now(),
 FROM heard WHERE executor.executor_id = heard.executor_id;
 
 -- heartbeat
--- How the executor is; its state keeps the moment since when. Returns nothing when the session was replaced.
+-- How the executor is; its state keeps the moment since when, as does a pause whose reason is told more exactly.
+-- $7 kinds (null: what it takes is as before), $8 memory, $9 teams. Returns nothing when the session was replaced.
 WITH beaten AS (
     UPDATE minion_executor SET last_seen_at = now(), state = $3, state_reason = $4,
-        state_since = CASE WHEN state = $3 AND state_reason = $4 THEN state_since ELSE now() END,
-        preferences = coalesce($5, preferences)
+        state_since = CASE WHEN state = $3 AND (state_reason = $4 OR $3 = 'paused') THEN state_since ELSE now() END,
+        preferences = coalesce($5, preferences), kinds = coalesce($7::text[], kinds),
+        memory_mb = CASE WHEN $7::text[] IS NULL THEN memory_mb ELSE $8::int END,
+        teams = CASE WHEN $7::text[] IS NULL THEN teams ELSE $9::text[] END,
+        leaves = coalesce($10, leaves), device = coalesce($11, device)
     WHERE executor_id = $1 AND session = $2
     RETURNING executor_id
 ), sampled AS (
@@ -60,7 +64,7 @@ WHERE state <> 'offline' AND last_seen_at < now() - make_interval(secs => $1)
 RETURNING executor_id;
 
 -- list_executors
--- $1 after this id, $2 one id only (null: all).
+-- $1 after this id, $2 one id only (null: all), $4 a place in the ledger before the last minute.
 SELECT executor.*, extract(epoch FROM now() - executor.last_seen_at)::float8 AS silent_seconds,
     held.holds, held.current, 
     coalesce(lately.rows_last_minute, 0) AS rows_last_minute, coalesce(lately.parts, 0) AS parts
@@ -71,8 +75,8 @@ CROSS JOIN LATERAL (
     FROM minion_subtask_acquirement AS acquirement WHERE acquirement.executor_id = executor.executor_id
 ) AS held
 LEFT JOIN (
-    SELECT executor_id, sum(rows)::bigint AS rows_last_minute, count(*)::int AS parts
-    FROM minion_subtask_ledger WHERE entry = 'part' AND at > now() - interval '1 minute' GROUP BY executor_id
+    SELECT executor_id, sum(rows - kept_rows)::bigint AS rows_last_minute, count(*)::int AS parts
+    FROM minion_subtask_ledger WHERE entry = 'part' AND ledger_id > $4 AND at > now() - interval '1 minute' GROUP BY executor_id
 ) AS lately USING (executor_id)
 WHERE executor.executor_id > $1 AND ($2::bigint IS NULL OR executor.executor_id = $2)
 ORDER BY executor.executor_id LIMIT $3;
@@ -82,7 +86,28 @@ SELECT executor_id, name FROM minion_executor WHERE executor_id = ANY ($1::bigin
 
 -- offers
 -- What the executors that are not offline offer, for saying why a task waits.
-SELECT kinds, engines, memory_mb FROM minion_executor WHERE state <> 'offline';
+SELECT kinds, engines, memory_mb, teams FROM minion_executor WHERE state <> 'offline';
+
+-- candidates
+-- The executors that are not offline ($1: this one, whatever its state), as matching sees them.
+SELECT executor_id, name, state, state_reason, kinds, engines, memory_mb, teams, leaves FROM minion_executor
+WHERE CASE WHEN $1::bigint IS NULL THEN state <> 'offline' ELSE executor_id = $1 END
+ORDER BY executor_id;
+
+-- cached_weights
+-- Bytes of a model as executors say that they have it; what one says of its machine is free in form.
+SELECT max((model ->> 'size_bytes')::numeric)::bigint AS weight_bytes
+FROM minion_executor CROSS JOIN LATERAL jsonb_path_query(
+    device, '$.models[*] ? (@.model == $wanted && @.size_bytes.type() == "number")', jsonb_build_object('wanted', $1::text)
+) AS model;
+
+-- others_able
+-- Whether an executor other than $1 is there that could do a subtask of this kind ($2), engine ($3), memory ($4), team ($5).
+SELECT EXISTS (
+    SELECT FROM minion_executor
+    WHERE executor_id <> $1 AND state IN ('starting', 'idle', 'busy') AND $2 = ANY (kinds) AND $3 = ANY (engines)
+        AND memory_mb >= $4 AND (teams IS NULL OR $5 = ANY (teams))
+) AS able;
 
 -- prune_heartbeats
 -- A bounded number, so that the first run after a long pause is no long transaction.

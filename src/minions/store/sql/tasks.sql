@@ -1,8 +1,8 @@
 -- insert_task
 -- Store a task as submitted. Returns nothing when its name or its Idempotency-Key is taken.
 INSERT INTO minion_task (team, project, task_name, kind, engine, model, lane, priority, specification, idempotency_key,
-    request_sha256, created_by, input_bytes)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+    request_sha256, created_by, input_bytes, keeps_owner)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 ON CONFLICT DO NOTHING
 RETURNING task_id;
 
@@ -36,9 +36,10 @@ WHERE task_id = $1 AND state = ANY ($3::text[])
 RETURNING task_id;
 
 -- end_task
--- The task's end, with its totals and its manifest.
-UPDATE minion_task SET state = $2, state_reason = $3, totals = $4, manifest_key = coalesce($5, manifest_key), ended_at = now()
-WHERE task_id = $1 AND state = ANY ($6::text[])
+-- The task's end, with its totals and its manifest. $7: only if it was retried so often (null: however often), because
+-- a manifest takes a while to write.
+UPDATE minion_task SET state = $2, state_reason = $3, totals = $4, manifest_key = $5, ended_at = now()
+WHERE task_id = $1 AND state = ANY ($6::text[]) AND ($7::int IS NULL OR retries = $7)
 RETURNING task_id;
 
 -- set_paused
@@ -46,15 +47,22 @@ UPDATE minion_task SET paused = $2 WHERE task_id = $1 RETURNING task_id;
 
 -- set_ready
 -- What waits becomes available, or not. A range that waits for its time stays as it is.
-UPDATE minion_subtask_queue SET ready = $2 WHERE task_id = $1 AND not_before IS NULL AND ready <> $2;
+UPDATE minion_subtask_queue SET ready = $2, waiting_since = now()
+WHERE task_id = $1 AND not_before IS NULL AND ready <> $2;
 
 -- cancel_queued
--- Every range that waits becomes one cancelled entry of the ledger.
+-- Every range that waits becomes one cancelled entry of the ledger. What had been done before it was retried is done
+-- again, with the rows that it has.
 WITH gone AS (
     DELETE FROM minion_subtask_queue WHERE task_id = $1 RETURNING *
 )
 INSERT INTO minion_subtask_ledger (task_id, subtask_id, subtasks, entry, attempt, losses, reason)
-SELECT task_id, next_subtask, end_subtask - next_subtask, 'cancelled', attempt, losses, $2 FROM gone;
+SELECT task_id, next_subtask, end_subtask - next_subtask, 'cancelled', attempt, losses, $2 FROM gone
+WHERE retry IS DISTINCT FROM 'rows'
+UNION ALL
+SELECT task_id, subtask_id, 1, 'done', attempt, losses, $2
+FROM gone CROSS JOIN LATERAL generate_series(next_subtask, end_subtask - 1) AS subtask_id
+WHERE retry = 'rows';
 
 -- cancel_acquired
 -- Those under way too: their executors' calls come too late from now on.
@@ -65,8 +73,8 @@ WITH held AS MATERIALIZED (
     WHERE acquirement.acquirement_id = held.acquirement_id RETURNING acquirement.*
 )
 INSERT INTO minion_subtask_ledger
-    (task_id, subtask_id, entry, executor_id, acquirement_id, attempt, losses, reason)
-SELECT task_id, subtask_id, 'cancelled', executor_id, acquirement_id, attempt, losses, $2 FROM gone;
+    (task_id, subtask_id, entry, executor_id, acquirement_id, attempt, losses, reason, waited_seconds)
+SELECT task_id, subtask_id, CASE retry WHEN 'rows' THEN 'done' ELSE 'cancelled' END, executor_id, acquirement_id, attempt, losses, $2, waited_seconds FROM gone;
 
 -- tasks_to_split
 -- Oldest first; a task whose splitter died is still in state splitting and is taken up where it stopped.
@@ -86,16 +94,18 @@ SELECT EXISTS (SELECT FROM minion_subtask_queue WHERE task_id = $1)
 
 -- tasks_over_their_limit
 -- Running tasks of which more rows failed than they allow; a share of fewer than 100 rows says nothing yet.
+-- One that is retried begins with its failed rows, so it is judged at its end only.
 -- The tasks with a limit are few and found first: the planner would otherwise read the whole ledger.
 WITH limited AS MATERIALIZED (
     SELECT task_id, (specification -> 'parameters' ->> 'max_failed_share')::float8 AS share FROM minion_task
-    WHERE state IN ('splitting', 'running') AND (specification -> 'parameters' ->> 'max_failed_share') IS NOT NULL
+    WHERE state IN ('splitting', 'running') AND retries = 0
+        AND (specification -> 'parameters' ->> 'max_failed_share') IS NOT NULL
 )
 SELECT limited.task_id, parts.rows, parts.failed_rows
 FROM limited
 CROSS JOIN LATERAL (
     SELECT sum(rows)::bigint AS rows, sum(failed_rows)::bigint AS failed_rows FROM minion_subtask_ledger AS part
-    WHERE part.task_id = limited.task_id AND part.entry = 'part'
+    WHERE part.task_id = limited.task_id AND part.entry = 'part' AND part.superseded_at IS NULL
 ) AS parts
 WHERE parts.rows >= 100 AND parts.failed_rows > parts.rows * limited.share;
 
@@ -121,23 +131,52 @@ WHERE task.state IN ('splitting', 'running') AND NOT task.paused
 GROUP BY task.task_id, task.lane, task.priority
 ORDER BY min(wanted.place), task.priority, task.task_id LIMIT 64;
 
+-- tasks_of_teams
+-- Open tasks of the teams in $1 that have something to hand out in the lanes $2, without those in $3, oldest first: for
+-- executors that are not lent to all teams.
+SELECT task_id FROM minion_task AS task
+WHERE state IN ('splitting', 'running') AND NOT paused AND team = ANY ($1::text[]) AND lane = ANY ($2::text[])
+    AND task_id <> ALL ($3::bigint[])
+    AND EXISTS (SELECT FROM minion_subtask_queue AS queue WHERE queue.task_id = task.task_id AND queue.ready)
+ORDER BY priority, task_id LIMIT 64;
+
 -- pin_task
 -- The first part fixes what all executors of the task must agree on.
-UPDATE minion_task SET pin = $2 WHERE task_id = $1 AND pin IS NULL RETURNING task_id;
+UPDATE minion_task SET pin = $2, weight_bytes = $3 WHERE task_id = $1 AND pin IS NULL RETURNING task_id;
 
 -- read_pin
 -- In a statement of its own: one that lost the race to pin does not see, in its own snapshot, what the winner wrote.
 SELECT pin FROM minion_task WHERE task_id = $1;
 
+-- measured_weights
+SELECT weight_bytes FROM minion_task WHERE model = $1 AND weight_bytes IS NOT NULL ORDER BY task_id DESC LIMIT 1;
+
+-- waiting_tasks
+-- Tasks that have something to hand out, in the order in which they are served; $1 teams (null: all).
+SELECT task_id, team, project, task_name, lane, pin FROM minion_task AS task
+WHERE state IN ('splitting', 'running') AND NOT paused AND ($1::text[] IS NULL OR team = ANY ($1))
+    AND EXISTS (SELECT FROM minion_subtask_queue AS queue WHERE queue.task_id = task.task_id AND queue.ready)
+ORDER BY priority, task_id LIMIT 500;
+
+-- recent_makers
+-- Who made the last parts of each task in $1.
+SELECT DISTINCT wanted.task_id, part.executor_id
+FROM unnest($1::bigint[]) AS wanted (task_id)
+CROSS JOIN LATERAL (
+    SELECT executor_id FROM minion_subtask_ledger
+    WHERE task_id = wanted.task_id AND entry = 'part' ORDER BY at DESC, ledger_id DESC LIMIT 200
+) AS part;
+
 -- recent_speed
--- Bytes of input a second that one executor has done lately of this kind and model.
+-- Bytes of input a second that one executor has done lately of this kind and model; a part that took over rows says
+-- nothing of it.
 SELECT (sum(input_bytes) / nullif(sum(seconds), 0))::float8 AS bytes_per_second
 FROM (
     SELECT part.input_bytes, part.seconds
     FROM minion_task AS task
     CROSS JOIN LATERAL (
         SELECT input_bytes, seconds FROM minion_subtask_ledger
-        WHERE task_id = task.task_id AND entry = 'part' AND rows > 0 AND seconds > 0
+        WHERE task_id = task.task_id AND entry = 'part' AND rows > 0 AND seconds > 0 AND kept_rows = 0
         ORDER BY at DESC LIMIT 50
     ) AS part
     WHERE task.kind = $1 AND task.model = $2
@@ -157,7 +196,7 @@ CROSS JOIN LATERAL (
         coalesce(sum(subtasks) FILTER (WHERE entry = 'failed'), 0)::int AS failed,
         coalesce(sum(subtasks) FILTER (WHERE entry = 'cancelled'), 0)::int AS cancelled
     FROM minion_subtask_ledger AS ledger
-    WHERE ledger.task_id = task.task_id AND entry IN ('done', 'failed', 'cancelled')
+    WHERE ledger.task_id = task.task_id AND entry IN ('done', 'failed', 'cancelled') AND superseded_at IS NULL
 ) AS ended
 WHERE task.task_id = ANY ($1::bigint[]);
 
@@ -166,14 +205,14 @@ WHERE task.task_id = ANY ($1::bigint[]);
 SELECT task_id, sum(rows)::bigint AS rows, sum(failed_rows)::bigint AS failed_rows,
     sum(truncated_rows)::bigint AS truncated_rows, sum(input_tokens)::bigint AS input_tokens,
     sum(output_tokens)::bigint AS output_tokens, sum(seconds)::float8 AS seconds
-FROM minion_subtask_ledger WHERE task_id = ANY ($1::bigint[]) AND entry = 'part'
+FROM minion_subtask_ledger WHERE task_id = ANY ($1::bigint[]) AND entry = 'part' AND superseded_at IS NULL
 GROUP BY task_id;
 
 -- failure_counts
 -- Failed rows by code, of each task in $1.
 SELECT part.task_id, code, sum(count::bigint)::bigint AS rows
 FROM minion_subtask_ledger AS part CROSS JOIN LATERAL jsonb_each_text(part.detail -> 'failures') AS failure (code, count)
-WHERE part.task_id = ANY ($1::bigint[]) AND part.entry = 'part' AND part.failed_rows > 0
+WHERE part.task_id = ANY ($1::bigint[]) AND part.entry = 'part' AND part.superseded_at IS NULL AND part.failed_rows > 0
 GROUP BY part.task_id, code ORDER BY rows DESC, code;
 
 -- running_shares
@@ -188,7 +227,7 @@ GROUP BY held.task_id;
 
 -- recent_rates
 -- Rows a second committed over the last minute, or since the start, of each task in $1.
-SELECT part.task_id, (sum(part.rows)
+SELECT part.task_id, (sum(part.rows - part.kept_rows)
     / greatest(1, least(60, extract(epoch FROM now() - min(task.started_at)))))::float8 AS rows_per_second
 FROM minion_subtask_ledger AS part JOIN minion_task AS task USING (task_id)
 WHERE part.task_id = ANY ($1::bigint[]) AND part.entry = 'part' AND part.at > now() - interval '1 minute'

@@ -1,0 +1,52 @@
+"""What changed lately, for pages that are open: one cheap statement for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from minions.store.database import Connection, one_of
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How far the last look saw: the newest entry of the ledger and the newest acquirement."""
+
+    ledger_id: int
+    acquirement_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one look found. open_tasks, watched: prints that differ when a task's own row does."""
+
+    seen: Seen
+    tasks: frozenset[int]
+    executors: frozenset[int]
+    open_tasks: int
+    watched: dict[int, int]
+
+
+async def look_for_changes(
+    connection: Connection, since: Seen | None, *, watched: Sequence[int], executor_seconds: float
+) -> Look:
+    """What became of subtasks and executors since an earlier look; None: nothing, only how far it goes now.
+
+    watched: tasks whose own rows are looked at. executor_seconds: how old a change of an executor's state may be.
+    """
+    row = await one_of(
+        connection,
+        "what_changed",
+        since.ledger_id if since else None,
+        since.acquirement_id if since else None,
+        list(watched),
+        executor_seconds,
+    )
+    assert row is not None
+    return Look(
+        seen=Seen(row["ledger_id"], row["acquirement_id"]),
+        tasks=frozenset(row["tasks"]),
+        executors=frozenset(row["executors"]),
+        open_tasks=row["open_tasks"],
+        watched=dict(zip(row["watched"], row["prints"], strict=True)),
+    )

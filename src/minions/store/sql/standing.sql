@@ -1,0 +1,22 @@
+-- standing
+-- Everything that waits, runs and is there, in one snapshot: (what, team, kind, state, number, longest wait in seconds).
+-- The queue holds ranges, so a million subtasks that wait are some thousand rows.
+WITH waiting AS MATERIALIZED (
+    SELECT task_id, CASE WHEN ready THEN 'ready' WHEN not_before IS NOT NULL THEN 'delayed' ELSE 'paused' END AS state,
+        sum(end_subtask - next_subtask) AS subtasks, min(waiting_since) FILTER (WHERE ready) AS since
+    FROM minion_subtask_queue GROUP BY 1, 2
+), held AS MATERIALIZED (
+    SELECT task_id, count(*) AS subtasks FROM minion_subtask_acquirement GROUP BY task_id
+)
+SELECT 'queued' AS what, task.team, task.kind, waiting.state, sum(waiting.subtasks)::bigint AS number,
+    CASE WHEN waiting.state = 'ready' THEN greatest(0, extract(epoch FROM now() - min(waiting.since))) END::float8
+    AS longest_seconds
+FROM waiting JOIN minion_task AS task USING (task_id) GROUP BY task.team, task.kind, waiting.state
+UNION ALL
+SELECT 'acquired', task.team, task.kind, '', sum(held.subtasks)::bigint, NULL
+FROM held JOIN minion_task AS task USING (task_id) GROUP BY task.team, task.kind
+UNION ALL
+SELECT 'task', team, kind, state, count(*), NULL
+FROM minion_task WHERE state IN ('submitted', 'splitting', 'running', 'finishing') GROUP BY team, kind, state
+UNION ALL
+SELECT 'executor', '', '', state, count(*), NULL FROM minion_executor GROUP BY state;
