@@ -13,7 +13,7 @@ _FULL_FLUSH: int | None = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync al
 def replace_durably(file: IO[bytes], temporary: Path, target: Path) -> None:
     """Close the open temporary file and give it its final name; after this returns it survives a power cut."""
     file.flush()
-    _flush_to_disk(file.fileno())
+    flush_to_disk(file.fileno())
     file.close()
     os.replace(temporary, target)
     directory = os.open(target.parent, os.O_RDONLY)
@@ -23,7 +23,8 @@ def replace_durably(file: IO[bytes], temporary: Path, target: Path) -> None:
         os.close(directory)
 
 
-def _flush_to_disk(descriptor: int) -> None:
+def flush_to_disk(descriptor: int) -> None:
+    """Return when what was written to an open file or directory survives a power cut."""
     if _FULL_FLUSH is None:
         os.fsync(descriptor)
     else:

@@ -171,15 +171,7 @@ class PartWriter:
 
     def finish(self) -> bytes:
         """The part as an object's bytes."""
-        table = self._table()
-        if self._output_format == "jsonl":
-            return b"".join(table_to_jsonl(table))
-        sink = arrow.BufferOutputStream()
-        with arrow_parquet.ParquetWriter(
-            sink, table.schema, compression="zstd", use_dictionary=_REPEATING, write_statistics=["position", "status"]
-        ) as writer:
-            writer.write_table(table, row_group_size=max(1, self.rows))
-        return cast(bytes, sink.getvalue().to_pybytes())
+        return encode_part(self._table(), self._output_format)
 
     def _typed(self, name: str) -> Array:
         kind = _TYPES[name]
@@ -212,6 +204,18 @@ def _texts(values: list[str | None]) -> Array:
         # An engine's reply may hold half a surrogate pair, which no output file can.
         clean = [None if value is None else value.encode("utf-8", "replace").decode() for value in values]
         return arrow.array(clean, _TEXT)
+
+
+def encode_part(table: Table, output_format: PartFormat) -> bytes:
+    """The table of a part as an object's bytes."""
+    if output_format == "jsonl":
+        return b"".join(table_to_jsonl(table))
+    sink = arrow.BufferOutputStream()
+    with arrow_parquet.ParquetWriter(
+        sink, table.schema, compression="zstd", use_dictionary=_REPEATING, write_statistics=["position", "status"]
+    ) as writer:
+        writer.write_table(table, row_group_size=max(1, table.num_rows))
+    return cast(bytes, sink.getvalue().to_pybytes())
 
 
 def read_part(data: bytes, output_format: PartFormat) -> Table:

@@ -145,6 +145,7 @@ def part_key(task_public_id: str, subtask_id: int, part_start: int, acquirement_
     return check_key(f"tasks/{task_public_id}/parts/{subtask_id:08d}/{name}")
 
 
-def manifest_key(task_public_id: str) -> str:
-    """Where the manifest of a task's results lies."""
-    return check_key(f"tasks/{task_public_id}/manifest.json")
+def manifest_key(task_public_id: str, retries: int = 0) -> str:
+    """Where the manifest of a task's results lies, one for each time that the task ended."""
+    name = f"manifest-{retries}.json" if retries else "manifest.json"
+    return check_key(f"tasks/{task_public_id}/{name}")

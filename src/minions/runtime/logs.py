@@ -8,6 +8,7 @@ import re
 import sys
 import traceback
 from datetime import UTC, datetime
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from types import TracebackType
 from typing import TextIO
@@ -20,6 +21,7 @@ _SECRETS = (
 )
 _CHATTY = ("uvicorn", "httpx", "httpcore", "asyncio")
 _FRAMES = 4
+_MOST_LOG_BYTES = 1 << 20
 
 
 def set_up_logs(*, json_lines: bool = False, stream: TextIO | None = None, level: int = logging.INFO) -> None:
@@ -32,6 +34,14 @@ def set_up_logs(*, json_lines: bool = False, stream: TextIO | None = None, level
     root.setLevel(level)
     for name in _CHATTY:  # they name every request, with the signature in its address
         logging.getLogger(name).setLevel(max(level, logging.WARNING))
+
+
+def also_to_file(path: Path) -> None:
+    """Write the logs of this process to a file as well, readable by its owner only; two of a megabyte at most."""
+    path.touch(mode=0o600)
+    handler = RotatingFileHandler(path, maxBytes=_MOST_LOG_BYTES, backupCount=1, encoding="utf-8")
+    handler.setFormatter(PlainLines(short=False))
+    logging.getLogger().addHandler(handler)
 
 
 def mask(text: str) -> str:

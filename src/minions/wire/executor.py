@@ -52,15 +52,25 @@ class FromExecutor(Message):
     session: str
 
 
+class Offer(Message):
+    """What an executor takes right now, where its owner changed that since it registered. teams: None for all."""
+
+    kinds: list[Kind]
+    memory_mb: int | None = Field(None, ge=0)
+    teams: Annotated[list[str], Field(max_length=64)] | None = None
+    preferences: list[str] = Field(default_factory=list[str], max_length=64)
+
+
 class AcquireRequest(FromExecutor):
     """Ask for one subtask, waiting up to wait_seconds for one.
 
     holds: every acquirement that the executor knows it has; what it does not list and is older than a minute goes back.
-    exclude: tasks that this executor found it cannot run.
+    exclude: tasks that this executor found it cannot run. offer: in place of what it registered with.
     """
 
     holds: Holds = Field(default_factory=list[str])
     exclude: Annotated[list[str], Field(max_length=256)] = Field(default_factory=list[str])
+    offer: Offer | None = None
     wait_seconds: float = Field(0, ge=0, le=30)
 
 
@@ -86,6 +96,28 @@ class Pin(Answer):
 
     model_digest: str
     precision: str
+    context_tokens: int | None = None
+
+
+class EarlierPart(Answer):
+    """A part of which failed rows are run again. What takes its place has the same start, end and number of rows."""
+
+    start: int
+    end: int
+    rows: int
+    failed_rows: int
+    sha256: Sha256
+    size_bytes: int
+
+
+class Retry(Answer):
+    """What of a retried subtask is run again: of each part the rows that failed with one of these codes (None: all),
+    then, unless it is complete, what lies from resume_at on."""
+
+    codes: list[str] | None
+    parts: list[EarlierPart]
+    complete: bool
+    resume_at: int
 
 
 class Assignment(Answer):
@@ -107,6 +139,7 @@ class Assignment(Answer):
     output_link: str
     links_expire_seconds: float
     pin: Pin | None = None
+    retry: Retry | None = None
 
 
 class AcquireAnswer(Answer):
@@ -120,11 +153,44 @@ class AcquireAnswer(Answer):
     lost: list[str] = Field(default_factory=list[str])
 
 
+class JobLog(Message):
+    """What a job printed, kept because it failed: stdout and stderr, each bounded, one after the other."""
+
+    sha256: Sha256
+    size_bytes: Count
+
+
+class JobDetail(Message):
+    """How a job went. id: its identity. output: its path in the project; a directory is kept as a tar.
+
+    attempt: from 1. exit_code None: it did not end by itself, or never ran; signal: what ended it. host: the executor's
+    name, of the moment. started_at: by the clock of the host, for people. log: None: nothing was kept.
+    """
+
+    id: Sha256
+    host: str = Field(max_length=63)
+    output: str = Field(max_length=1024)
+    attempt: int = Field(ge=1, lt=2**15)
+    started_at: str = Field("", max_length=40)
+    seconds: float = Field(0, ge=0)
+    exit_code: int | None = Field(None, ge=-(2**31), lt=2**31)
+    signal: int | None = Field(None, ge=0, lt=256)
+    peak_memory_bytes: Count | None = None
+    stdout_bytes: Count = 0
+    stderr_bytes: Count = 0
+    is_directory: bool = False
+    leftovers: Count = 0
+    log: JobLog | None = None
+
+
 class CommitRequest(FromExecutor):
     """Rows [part_start, part_end) of a subtask, in positions of its object, are in the object store.
 
     final: the subtask is done. A part without rows (an empty range) has no object, and then sha256 is None.
-    input_bytes: that were read for these rows; 0 when positions are no bytes. seconds: of work.
+    input_bytes: that were read for these rows; 0 when positions are no bytes. seconds: of work. context_tokens: the
+    window that is in force. weight_bytes: of the model. job: of a command, whose output is one row.
+    kept_rows: the part takes the place of an earlier one, of which so many rows were not run again. unfinished: some
+    that should be were not either, because the owner came back.
     """
 
     acquirement: str
@@ -147,10 +213,15 @@ class CommitRequest(FromExecutor):
     model_digest: str = Field("", max_length=120)
     device: str = Field("", max_length=80)
     precision: str = Field("", max_length=40)
+    context_tokens: Count | None = None
+    weight_bytes: Count | None = None
+    kept_rows: Count | None = None
+    unfinished: bool | None = None
+    job: JobDetail | None = None
 
 
 class CommitAnswer(Answer):
-    """output_link: for the next part; None after the last."""
+    """output_link: for the next part; None after the last, and after one that took the place of another."""
 
     output_link: str | None = None
 
@@ -168,13 +239,20 @@ class FailRequest(FromExecutor):
     acquirement: str
     code: str = Field(max_length=64, pattern=r"^[a-z0-9_]+$")
     message: Reason
+    job: JobDetail | None = None
 
 
 class LinksRequest(FromExecutor):
-    """Ask for fresh links for an acquirement, or for the files of a model that lies in the object store."""
+    """Ask for fresh links for an acquirement, or for the files of a model that lies in the object store.
+
+    earlier: to read the part at the cursor as well, of which failed rows are run again. command: to read the files that
+    commands need, and to write a job's log.
+    """
 
     acquirement: str
     part_start: Count = 0
+    earlier: bool | None = None
+    command: bool | None = None
 
 
 class ModelObject(Answer):
@@ -186,19 +264,37 @@ class ModelObject(Answer):
     etag: str = ""
 
 
+class CommandFile(Answer):
+    """A file that commands read, and where to get it."""
+
+    path: str
+    sha256: Sha256
+    size_bytes: int
+    link: str
+
+
 class LinksAnswer(Answer):
     input_link: str
     output_link: str
+    earlier_link: str | None = None
+    log_link: str | None = None
+    command_files: list[CommandFile] = Field(default_factory=list[CommandFile])
     model_files: list[ModelObject] = Field(default_factory=list[ModelObject])
 
 
 class HeartbeatRequest(FromExecutor):
-    """How the executor is. sample: numbers for charts (rows_per_second, memory_free_mb, load_1m, …)."""
+    """How the executor is. sample: numbers for charts (rows_per_second, memory_free_mb, load_1m, …).
+
+    leaves: the tasks that it leaves alone for now, each with the reason; None as before. device: None as before.
+    """
 
     state: ExecutorState
     reason: Reason = ""
     holds: Holds = Field(default_factory=list[str])
     preferences: list[str] | None = Field(default=None, max_length=64)
+    offer: Offer | None = None
+    leaves: Annotated[dict[str, Reason], Field(max_length=256)] | None = None
+    device: dict[str, Any] | None = None
     sample: dict[str, float] = Field(default_factory=dict[str, float], max_length=64)
 
 

@@ -11,10 +11,11 @@ from minions.domain.inputs import Format
 from minions.domain.models import EngineName, Kind
 from minions.domain.specification import Parameters
 from minions.wire.base import Answer, Count, Message, Sha256
+from minions.wire.executor import JobDetail
 
 TaskStateName = Literal["submitted", "splitting", "running", "finishing", "completed", "failed", "cancelled"]
 OutputFormat = Literal["parquet", "jsonl"]
-TokenScope = Literal["admin", "submit", "executor"]
+TokenScope = Literal["admin", "submit", "executor", "metrics"]
 
 
 class UploadRequest(Message):
@@ -83,7 +84,9 @@ class TaskView(Answer):
     """A task, as people and programs see it.
 
     done_share: part of the input that is committed, 0 to 1. remaining_seconds: (low, high), None while unknown.
-    rows_per_second: over the last minute. waiting: why nothing runs although something waits.
+    rows_per_second: over the last minute. waiting: why nothing runs although something waits. memory_mb: what an
+    executor must lend to a model to be given it, and memory_from: how that is known. model_digest, precision,
+    context_tokens: what the first part fixed for all executors.
     """
 
     id: str
@@ -110,11 +113,16 @@ class TaskView(Answer):
     remaining_seconds: tuple[int, int] | None = None
     executors: int = 0
     waiting: list[str] = Field(default_factory=list[str])
+    memory_mb: int = 0
+    memory_from: str = ""
     model_digest: str | None = None
+    precision: str | None = None
+    context_tokens: int | None = None
     created_by: str = ""
     created_at: datetime
     started_at: datetime | None = None
     ended_at: datetime | None = None
+    retries: int = Field(0, description="How often it was retried.")
     manifest: str | None = Field(None, description="Key of manifest.json in the object store, once the task has ended.")
 
 
@@ -155,12 +163,61 @@ class LedgerView(Answer):
 
     at: datetime
     subtask_id: int
-    entry: Literal["part", "released", "lost", "fault", "done", "failed", "cancelled"]
+    entry: Literal["part", "released", "lost", "fault", "retried", "done", "failed", "cancelled"]
     executor: str | None = None
     attempt: int = 0
     rows: int = 0
     reason: str = ""
     message: str = ""
+    subtasks: int = Field(1, description="It stands for so many, from subtask_id on.")
+    superseded: bool = Field(False, description="It counts no more: the subtask was retried, or the part replaced.")
+    job: JobDetail | None = Field(None, description="Of a command: how this attempt went.")
+    sha256: Sha256 | None = None
+    size_bytes: int = 0
+    link: str | None = Field(None, description="Of a command's output: to read it.")
+    log_link: str | None = Field(None, description="Of a command that failed: to read what it printed.")
+
+
+class JobView(Answer):
+    """A job of a task of commands: what it is, and where it stands. argv None: its line cannot be read any more.
+
+    attempt: how often it failed, and once more for what runs or is done. message: the end of what it printed last to
+    stderr. sha256, size_bytes, link: of its output; a directory is a tar. nondeterministic: the same job, here or in
+    another task of the project, made another output.
+    """
+
+    index: int
+    state: Literal["queued", "acquired", "done", "failed", "cancelled"]
+    id: Sha256 | None = None
+    argv: list[str] | None = None
+    environment: dict[str, str] = Field(default_factory=dict[str, str])
+    output: str | None = None
+    host: str | None = None
+    attempt: int = 0
+    losses: int = 0
+    exit_code: int | None = None
+    signal: int | None = None
+    started_at: str = ""
+    seconds: float = 0.0
+    peak_memory_bytes: int | None = None
+    is_directory: bool = False
+    sha256: Sha256 | None = None
+    size_bytes: int = 0
+    link: str | None = None
+    reason: str = ""
+    message: str = ""
+    log_link: str | None = None
+    nondeterministic: bool = False
+
+
+class JobPage(Page):
+    data: list[JobView]
+
+
+class AbandonAnswer(Answer):
+    """given_back: how many subtasks went back to the queue."""
+
+    given_back: int
 
 
 class LedgerPage(Page):
@@ -195,7 +252,8 @@ class PartPage(Page):
 
 
 class ExecutorView(Answer):
-    """An executor. current: the tasks whose subtasks it holds."""
+    """An executor. current: the tasks whose subtasks it holds. teams: None for all. idle: why it is given nothing
+    although something waits, where one executor was asked for."""
 
     id: str
     name: str
@@ -212,6 +270,8 @@ class ExecutorView(Answer):
     engines: list[str]
     memory_mb: int | None
     preferences: list[str]
+    teams: list[str] | None = None
+    idle: list[str] = Field(default_factory=list[str])
     holds: int = 0
     current: list[str] = Field(default_factory=list[str])
     rows_last_minute: int = 0
