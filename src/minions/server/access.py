@@ -36,6 +36,7 @@ class Access:
         self._database = database
         self._monotonic = monotonic
         self._known: dict[bytes, tuple[Token, float]] = {}
+        self._sessions: dict[int, tuple[Token, float]] = {}
         self._used: set[int] = set()
 
     async def token(self, authorization: str | None) -> Token:
@@ -55,6 +56,25 @@ class Access:
             self._known[hashed] = known
         self._used.add(known[0].token_id)
         return known[0]
+
+    async def token_of_number(self, token_id: int) -> Token | None:
+        """The token that a browser's session names; None once it is revoked or has expired."""
+        known = self._sessions.get(token_id)
+        if known is None or known[1] < self._monotonic():
+            async with self._database.connection() as connection:
+                token = await table.read_token(connection, token_id)
+            if token is None:
+                self._sessions.pop(token_id, None)
+                return None
+            known = (token, self._monotonic() + _REMEMBERED_SECONDS)
+            self._sessions[token_id] = known
+        self._used.add(token_id)
+        return known[0]
+
+    def forget(self, token_id: int) -> None:
+        """This token was revoked here: its sessions end at once, and not when the memory of it does."""
+        self._sessions.pop(token_id, None)
+        self._known = {hashed: known for hashed, known in self._known.items() if known[0].token_id != token_id}
 
     async def write_uses(self) -> None:
         """Note in the database which tokens were used since the last call."""
@@ -76,8 +96,13 @@ def require(token: Token, *scopes: str) -> Token:
 
 def require_all_teams(token: Token) -> None:
     """Tokens are for those who reach every team: else an administrator of one team could make a key to the others."""
+    require_all_teams_of(token, "manages no tokens")
+
+
+def require_all_teams_of(token: Token, refusal: str) -> None:
+    """Raises AccessDenied for a token of some teams only. refusal: what it therefore does not do."""
     if token.teams is not None:
-        raise AccessDenied(f"the token {token.name!r} is limited to teams, and manages no tokens", hint="")
+        raise AccessDenied(f"the token {token.name!r} is limited to teams, and {refusal}", hint="")
 
 
 def check_teams(request: TokenRequest) -> None:
@@ -91,6 +116,8 @@ def check_teams(request: TokenRequest) -> None:
         errors.append(
             FieldError("teams", "not_for_executors", "an executor works for every team; leave the teams away")
         )
+    if request.scope == "metrics" and request.teams is not None:
+        errors.append(FieldError("teams", "not_for_metrics", "metrics tell of every team; leave the teams away"))
     if errors:
         raise ValidationFailed(errors)
 

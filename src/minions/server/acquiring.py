@@ -11,10 +11,12 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from minions.domain.errors import MinionsError, Unavailable
+from minions.domain.lifecycle import OTHERS_FIRST_SECONDS
 from minions.domain.matching import Capabilities, Lane, explain, objections
 from minions.domain.names import Preference
 from minions.domain.subtask import Acquired, GiveBack
 from minions.runtime.gather import Gatherer
+from minions.server.counters import Counters
 from minions.server.doorbell import Doorbell
 from minions.store import acquirements, tasks
 from minions.store.database import GONE, Connection, Database
@@ -71,23 +73,27 @@ class AcquireDesk:
         self,
         database: Database,
         doorbell: Doorbell,
+        counters: Counters,
         *,
         workers: int = 1,  # two would lock each other out of short queues, and gain nothing
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._database = database
         self._doorbell = doorbell
+        self._counters = counters
         self._monotonic = monotonic
         self._connections = HotConnections(database)
         self._lanes: dict[str, int] = {}
         self._lanes_until = 0.0
+        self._faults: dict[int, float] = {}
         self._rings = 0
         self._reading_lanes = asyncio.Lock()
         self._returning: set[asyncio.Task[None]] = set()
         self._gatherer: Gatherer[_Ask, Acquired | None] = Gatherer(
             self._acquire_together,
             workers=workers,
-            group=lambda ask: (ask.lanes, ask.preferred, ask.exclude),
+            # Who had a fault lately asks alone: what he should not be given, others who ask with him would not get.
+            group=lambda ask: (ask.lanes, ask.preferred, ask.exclude, self._faulty(ask.executor_id)),
             key=lambda ask: object(),
             unheard=self._return_unheard,
         )
@@ -126,6 +132,15 @@ class AcquireDesk:
             if await gone():
                 return None
 
+    def note_fault(self, executor_id: int) -> None:
+        """This executor could not do a subtask."""
+        now = self._monotonic()
+        self._faults = {each: until for each, until in self._faults.items() if until > now}
+        self._faults[executor_id] = now + OTHERS_FIRST_SECONDS
+
+    def _faulty(self, executor_id: int) -> int | None:
+        return executor_id if self._faults.get(executor_id, 0.0) > self._monotonic() else None
+
     async def reasons(self, capabilities: Capabilities) -> list[str]:
         """Why there is nothing for an executor like this, although something waits."""
         async with self._database.connection() as connection:
@@ -137,10 +152,32 @@ class AcquireDesk:
         if not lanes:
             return None
         preferred = await self._preferred(session, lanes, exclude) if session.preferences else ()
+        if session.capabilities.teams is not None:
+            return await self._try_teams(session.executor_id, session.capabilities.teams, lanes, preferred, exclude)
         return await self._gatherer.ask(_Ask(session.executor_id, lanes, preferred, exclude))
 
+    async def _try_teams(
+        self,
+        executor_id: int,
+        teams: frozenset[str],
+        lanes: tuple[str, ...],
+        preferred: tuple[int, ...],
+        exclude: tuple[int, ...],
+    ) -> Acquired | None:
+        """A lane holds the tasks of all teams: who serves some only is given from their tasks, in the same order."""
+        for _ in range(_LOOKS):
+            async with self._database.connection() as connection:
+                served = await tasks.tasks_of_teams(connection, sorted(teams), lanes, exclude)
+            wanted = tuple(dict.fromkeys((*preferred, *served)))
+            acquired = await self._gatherer.ask(_Ask(executor_id, (), wanted, exclude)) if wanted else None
+            if acquired is not None or not wanted:
+                return acquired
+            await asyncio.sleep(random.uniform(0, _WAKE_SPREAD_SECONDS))  # a racer holds what waits
+        return None
+
     async def _preferred(self, session: Session, lanes: tuple[str, ...], exclude: tuple[int, ...]) -> tuple[int, ...]:
-        wanted = [Preference.parse(text) for text in session.preferences]
+        teams = session.capabilities.teams
+        wanted = [each for text in session.preferences for each in Preference.parse(text).within(teams)]
         async with self._database.connection() as connection:
             found = await tasks.preferred_tasks(connection, wanted)
         return tuple(task_id for task_id, lane in found if lane in lanes and task_id not in exclude)
@@ -158,7 +195,8 @@ class AcquireDesk:
         )
         try:
             async with self._database.connection() as connection:
-                await acquirements.give_back(connection, [given])
+                done = await acquirements.give_back(connection, [given])
+            self._counters.add_given_back([given], done)
         except MinionsError as error:
             log.warning("subtask %d of %s was not given back: %s", acquired.subtask_id, acquired.name, error)
 
@@ -217,7 +255,7 @@ class AcquireDesk:
             if not executors:
                 return
             if look:
-                if not await acquirements.has_ready(connection, first.lanes, first.exclude):
+                if not await acquirements.has_ready(connection, executors, first.lanes, first.exclude):
                     return
                 acquire = acquirements.acquire_after_racer
             more = await acquire(connection, executors, first.lanes, first.exclude)

@@ -14,14 +14,20 @@ from starlette.types import Receive, Scope, Send
 
 from minions.runtime.version import VERSION
 from minions.server.api.executor_routes import executor_routes
+from minions.server.api.health_routes import health_routes
+from minions.server.api.job_routes import job_routes
 from minions.server.api.object_routes import object_routes
 from minions.server.api.other_routes import other_routes
-from minions.server.api.problems import RequestIds, add_problem_handlers
+from minions.server.api.problems import Answered, RequestIds, add_problem_handlers
+from minions.server.api.request_times import RequestTimes
+from minions.server.api.sign_in_routes import sign_in_routes
 from minions.server.api.task_routes import task_routes
 from minions.server.background.finisher import Finisher
 from minions.server.background.splitter import Splitter
 from minions.server.background.upkeep import keep_up
 from minions.server.deployment import Deployment
+from minions.server.web.changes import Changes
+from minions.server.web.routes import add_web
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 _Handler = Callable[[Request, Exception], Awaitable[Response]]
@@ -41,9 +47,9 @@ class App(FastAPI):
         else:
             await super().__call__(scope, receive, send)
 
-    def shorten(self, ways: Mapping[str, Endpoint]) -> None:
+    def shorten(self, ways: Mapping[str, Endpoint], answered: Answered) -> None:
         self.short_ways = ways
-        self._with_id = RequestIds(self._answer)
+        self._with_id = RequestIds(self._answer, answered)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
@@ -61,7 +67,7 @@ def build_app(deployment: Deployment) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
-        async with background(deployment, splitter):
+        async with background(deployment, splitter, web.changes):
             yield
 
     app = App(
@@ -70,17 +76,22 @@ def build_app(deployment: Deployment) -> FastAPI:
     app.state.deployment = deployment
     routes = executor_routes(deployment)
     app.router.routes.extend(routes)
-    app.shorten({route.path: route.endpoint for route in routes})
+    answered = RequestTimes(deployment.counters, app.router).note
+    app.shorten({route.path: route.endpoint for route in routes}, answered)
     app.router.routes.extend(object_routes(deployment))
+    app.include_router(health_routes(deployment))
     app.include_router(other_routes(deployment))
     app.include_router(task_routes(deployment, splitter))
-    app.add_middleware(RequestIds)
+    app.include_router(job_routes(deployment))
+    app.include_router(sign_in_routes(deployment))
+    app.add_middleware(RequestIds, answered=answered)
     add_problem_handlers(app)
+    web = add_web(app, deployment, splitter)
     return app
 
 
 @asynccontextmanager
-async def background(deployment: Deployment, splitter: Splitter) -> AsyncGenerator[None]:
+async def background(deployment: Deployment, splitter: Splitter, changes: Changes) -> AsyncGenerator[None]:
     """Run the background loops until the block ends."""
     finisher = Finisher(deployment)
 
@@ -93,6 +104,7 @@ async def background(deployment: Deployment, splitter: Splitter) -> AsyncGenerat
                 ("splitter", splitter.run),
                 ("finisher", finisher.run),
                 ("upkeep", lambda: keep_up(deployment)),
+                ("changes", changes.run),
             ):
                 group.create_task(deployment.supervisor.keep(name, loop), name=name)
 

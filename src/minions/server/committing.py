@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from minions.domain.errors import AcquirementLost, Conflict, Unavailable
+from minions.domain.pins import differences
 from minions.domain.subtask import PartCommit
 from minions.runtime.gather import Gatherer
 from minions.server.acquiring import HotConnections
-from minions.store import acquirements, tasks
-from minions.store.database import GONE, Database
+from minions.store import acquirements, retries, tasks
+from minions.store.database import GONE, Connection, Database
 
 
 class CommitDesk:
@@ -34,29 +37,33 @@ class CommitDesk:
         """Whether the part was accepted now; False when the executor does not own the subtask or it does not fit."""
         return await self._gatherer.ask(part)
 
-    async def commit_first(self, part: PartCommit, pin: dict[str, str]) -> tuple[bool, dict[str, str] | None]:
+    async def commit_first(
+        self, part: PartCommit, pin: dict[str, Any], weight_bytes: int | None
+    ) -> tuple[bool, dict[str, Any] | None]:
         """Commit a part of a task that nobody has pinned yet: it fixes the pin, if it is accepted.
+
+        weight_bytes: of the model, as this executor measured them.
 
         One transaction, so that an executor that lost its subtask fixes nothing. Returns (accepted, pin in force).
         """
-        in_force: dict[str, str] | None = None
+        in_force: dict[str, Any] | None = None
         try:
             async with self._database.transaction() as connection:
-                in_force = await tasks.pin_task(connection, part.task_id, pin)
-                if in_force != pin:
+                in_force = await tasks.pin_task(connection, part.task_id, pin, weight_bytes)
+                if in_force is None or differences(in_force, pin):
                     raise Conflict
-                if not await acquirements.commit_parts(connection, [part]):
+                if not await _accept(connection, [part]):
                     raise AcquirementLost
         except Conflict:
             return False, in_force
         except AcquirementLost:
             return False, None
-        return True, pin
+        return True, in_force
 
     async def _commit_together(self, worker: int, parts: list[PartCommit]) -> list[bool | Exception]:
         try:
             connection = await self._connections.get(worker)
-            accepted = await acquirements.commit_parts(connection, parts)
+            accepted = await _accept(connection, parts)
         except GONE as error:
             await self._connections.drop(worker)
             raise Unavailable(f"PostgreSQL does not answer: {type(error).__name__}") from error
@@ -75,3 +82,13 @@ class CommitDesk:
                     answers.append(error)
             return answers
         return [part.acquirement_id in accepted for part in parts]
+
+
+async def _accept(connection: Connection, parts: list[PartCommit]) -> set[int]:
+    """The acquirements whose parts were accepted. Those of a retry are few, and each looks at what it replaces."""
+    first = [part for part in parts if part.kept_rows is None]
+    accepted = set(await acquirements.commit_parts(connection, first)) if first else set[int]()
+    for part in parts:
+        if part.kept_rows is not None and await retries.replace_part(connection, part):
+            accepted.add(part.acquirement_id)
+    return accepted

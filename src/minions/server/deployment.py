@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from minions.domain.errors import NotFound
 from minions.domain.names import public_id
@@ -19,10 +20,12 @@ from minions.server.access import Access, hash_of, new_secret
 from minions.server.acquiring import AcquireDesk
 from minions.server.background.supervise import Supervisor
 from minions.server.committing import CommitDesk
+from minions.server.counters import Counters
 from minions.server.doorbell import Doorbell
 from minions.server.inputs import Inputs
 from minions.server.sessions import Sessions
 from minions.server.settings import ServerSettings
+from minions.server.tallies import Tallies
 from minions.store import access as access_table
 from minions.store import tasks
 from minions.store.database import Connection, Database
@@ -49,9 +52,11 @@ class Deployment:
     acquiring: AcquireDesk
     committing: CommitDesk
     link_secret: bytes
+    counters: Counters
     supervisor: Supervisor = field(default_factory=Supervisor)
     subtask_ended: asyncio.Event = field(default_factory=asyncio.Event)
-    pins: dict[int, dict[str, str]] = field(default_factory=dict[int, dict[str, str]])
+    pins: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
+    tallies: Tallies = field(default_factory=Tallies)
     _tasks: OrderedDict[int, Task] = field(default_factory=OrderedDict[int, Task])
 
     @property
@@ -92,6 +97,7 @@ async def open_deployment(settings: ServerSettings) -> AsyncGenerator[Deployment
         objects = open_objects(settings.objects, link_secret=secret, base_url="", s3=s3)
         await objects.check_writable()
         doorbell = Doorbell(database)
+        counters = Counters()
         yield Deployment(
             settings=settings,
             database=database,
@@ -100,9 +106,10 @@ async def open_deployment(settings: ServerSettings) -> AsyncGenerator[Deployment
             access=Access(database),
             sessions=Sessions(database),
             doorbell=doorbell,
-            acquiring=AcquireDesk(database, doorbell),
+            acquiring=AcquireDesk(database, doorbell, counters),
             committing=CommitDesk(database),
             link_secret=secret,
+            counters=counters,
         )
     finally:
         await database.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -105,6 +106,19 @@ class Inputs:
         """A link to read it."""
         store, key = self.place(uri)
         return await store.sign_read(key, seconds)
+
+    async def model_sizes(self, uri: str, most: int = 10_000) -> list[tuple[str, int]]:
+        """(name, bytes) of the files of a model that lies at a URI; empty when nothing lies there."""
+        store, key = self.place(uri)
+        with suppress(ObjectMissing):
+            if not key.endswith("/"):
+                return [(key, (await store.head(key)).size_bytes)]
+        found: list[tuple[str, int]] = []
+        async for entry in store.list(key.rstrip("/")):
+            found.append((entry.key, entry.size_bytes))
+            if len(found) > most:
+                return []  # no model's folder
+        return found
 
     async def model_files(self, uri: str, seconds: int) -> list[tuple[str, int, str, str]]:
         """(name, bytes, link, etag) of a model that lies at a URI: a single file, or all files of a folder."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from minions.domain.errors import AccessDenied, SessionReplaced
 from minions.domain.names import number_of
@@ -11,10 +12,23 @@ from minions.store import executors as table
 from minions.store.access import Token
 from minions.store.database import Database
 from minions.store.executors import Session
-from minions.wire.executor import FromExecutor
+from minions.wire.executor import FromExecutor, Offer
 
 _REMEMBERED_SECONDS = 30.0
 _SETTLE_SECONDS = 10.0  # a lost subtask is told so late at most; every acquire would pay a query for nothing
+
+
+def as_offered(session: Session, offer: Offer | None) -> Session:
+    """The session with what the executor takes right now: this server may not have heard of it by a heartbeat yet."""
+    if offer is None:
+        return session
+    takes = replace(
+        session.capabilities,
+        kinds=frozenset(offer.kinds),
+        memory_mb=offer.memory_mb,
+        teams=None if offer.teams is None else frozenset(offer.teams),
+    )
+    return replace(session, capabilities=takes, preferences=tuple(offer.preferences))
 
 
 class Sessions:

@@ -12,6 +12,7 @@ class ServerSettings:
     objects: where objects lie, `s3://bucket/prefix` or a folder. lease_seconds: an executor that holds subtasks and is
     silent for so long loses them. progress_seconds, heartbeat_seconds: how often a busy one reports, and any one.
     accepts_files: whether tasks may name files of this machine (only where server and users are the same person).
+    metrics_open: whether /metrics answers without a token.
     admin_token, executor_token: secrets that shall exist; None makes none.
     """
 
@@ -27,6 +28,7 @@ class ServerSettings:
     heartbeat_seconds: float = 300.0
     link_seconds: int = 6 * 3600
     accepts_files: bool = False
+    metrics_open: bool = False
     admin_token: str | None = field(default=None, repr=False)
     executor_token: str | None = field(default=None, repr=False)
     connections: int = 8

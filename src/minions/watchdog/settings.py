@@ -11,7 +11,7 @@ class WatchdogSettings:
 
     lease_seconds: an executor that holds subtasks and is silent for so long loses them; the same as the server's.
     silent_offline_seconds: one without subtasks is called offline after so long; more than two heartbeats.
-    heartbeat_days: how long samples of executors are kept.
+    heartbeat_days: how long samples of executors are kept. metrics_address: where metrics are served; None: nowhere.
     """
 
     database_url: str = field(repr=False)
@@ -20,3 +20,4 @@ class WatchdogSettings:
     check_seconds: float = 60.0
     heartbeat_days: float = 30.0
     silent_offline_seconds: float = 660.0
+    metrics_address: tuple[str, int] | None = None

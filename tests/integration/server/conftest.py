@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +21,15 @@ __all__ = ["migrated_url"]
 DeploymentFactory = Callable[..., Awaitable[Served]]
 
 
-@pytest.fixture
-async def deployment_factory(migrated_url: str, tmp_path: Path) -> AsyncGenerator[DeploymentFactory]:
-    """Starts a server; settings can be named. `background=False` leaves out the loops: nothing is split or finished."""
+@asynccontextmanager
+async def servers(url: str, folder: Path) -> AsyncGenerator[DeploymentFactory]:
+    """Starts servers on a database, which end with the block."""
     async with AsyncExitStack() as stack:
 
         async def start(*, background: bool = True, **changed: Any) -> Served:
             given: dict[str, Any] = {
-                "database_url": migrated_url,
-                "objects": str(tmp_path / "objects"),
+                "database_url": url,
+                "objects": str(folder / "objects"),
                 "label": "development",
                 "accepts_files": True,
                 "admin_token": "mns_admin",
@@ -47,6 +47,13 @@ async def deployment_factory(migrated_url: str, tmp_path: Path) -> AsyncGenerato
             client = httpx.AsyncClient(transport=transport, base_url="http://server", headers=headers, timeout=40)
             return Served(deployment, settings, client, transport)
 
+        yield start
+
+
+@pytest.fixture
+async def deployment_factory(migrated_url: str, tmp_path: Path) -> AsyncGenerator[DeploymentFactory]:
+    """Starts a server; settings can be named. `background=False` leaves out the loops: nothing is split or finished."""
+    async with servers(migrated_url, tmp_path) as start:
         yield start
 
 

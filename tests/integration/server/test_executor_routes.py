@@ -66,8 +66,8 @@ async def test_reasons_say_why_nothing_is_handed_out(served: Served) -> None:
     small = await served.executor(memory_mb=16_384)
     answer = await ok(small.say("acquire"))
     assert answer["assignment"] is None
-    assert answer["reasons"] == ["1 task: need 32 GB, you have 16 GB"]
-    assert (await show(served.client, task["id"]))["waiting"] == ["no executor can run it: need 32 GB, you have 16 GB"]
+    assert answer["reasons"] == ["1 task: need 24 GB, you have 16 GB"]
+    assert (await show(served.client, task["id"]))["waiting"] == ["no executor can run it: need 24 GB, you have 16 GB"]
     assert await (await served.executor(memory_mb=65_536)).acquire() is not None
 
 
@@ -157,9 +157,13 @@ async def test_the_first_part_fixes_the_model_unless_it_came_too_late(served: Se
     assert held["pin"] is None
     await ok(worker.commit(held))
     found = await problem(other.commit(wrong, precision="float16"), 409)
-    assert (found["code"], "other weights" in found["detail"]) == ("conflict", True)
+    assert (found["code"], found["detail"]) == (
+        "conflict",
+        "this executor has the precision float16, not float32, with which the task was begun",
+    )
     await ok(other.commit(wrong))
-    assert ((await worker.acquire()) or {})["pin"] == {"model_digest": "sha256:1", "precision": "float32"}
+    pin = {"model_digest": "sha256:1", "precision": "float32", "context_tokens": None}
+    assert ((await worker.acquire()) or {})["pin"] == pin
 
 
 async def test_first_parts_at_once_in_two_servers_agree(deployment_factory: DeploymentFactory) -> None:

@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from minions.domain.errors import MinionsError, Unavailable
-from minions.domain.lifecycle import retry_delay_seconds
+from minions.domain.lifecycle import RetryOf, retry_delay_seconds
 from minions.domain.names import number_of, public_id
 from minions.domain.subtask import Acquired, GiveBack
 from minions.domain.task import Task
 from minions.objects.keys import part_key
 from minions.server.deployment import Deployment
-from minions.store import acquirements
+from minions.store import acquirements, retries
 from minions.store.executors import Session
-from minions.wire.executor import AcquireAnswer, AcquireRequest, Assignment, InputPiece, Pin
+from minions.wire.executor import AcquireAnswer, AcquireRequest, Assignment, EarlierPart, InputPiece, Pin, Retry
 
 _RETURN_SECONDS = 5.0
 _EXTENSIONS = {"parquet": "parquet", "jsonl": "jsonl"}
@@ -29,7 +29,9 @@ async def acquire_subtask(
     if acquired is None:
         return AcquireAnswer(reasons=await deployment.acquiring.reasons(session.capabilities))
     try:
-        return AcquireAnswer(assignment=await assignment_for(deployment, acquired))
+        assignment = await assignment_for(deployment, acquired)
+        deployment.counters.work[assignment.kind].acquired += 1
+        return AcquireAnswer(assignment=assignment)
     except BaseException as error:
         # The executor will never hear of it: give it back now, rather than when it turns out to be unlisted.
         await asyncio.shield(_give_back(deployment, acquired, error))
@@ -48,7 +50,8 @@ async def _give_back(deployment: Deployment, acquired: Acquired, error: BaseExce
         retry_delay_seconds(acquired.attempt + 1) if lasting else _RETURN_SECONDS,
     )
     async with deployment.database.connection() as connection:
-        await acquirements.give_back(connection, [given])
+        done = await acquirements.give_back(connection, [given])
+    deployment.counters.add_given_back([given], done)
     deployment.subtask_ended.set()
 
 
@@ -89,6 +92,31 @@ async def assignment_for(deployment: Deployment, acquired: Acquired) -> Assignme
         ),
         links_expire_seconds=seconds,
         pin=Pin(**acquired.pin) if acquired.pin else None,
+        retry=await _retry(deployment, acquired) if acquired.retry is not None else None,
+    )
+
+
+async def _retry(deployment: Deployment, acquired: Acquired) -> Retry:
+    """What of a retried subtask is run again, from its cursor on."""
+    task_id, subtask_id = acquired.task_id, acquired.subtask_id
+    async with deployment.database.connection() as connection:
+        parts = await retries.parts_to_run_again(connection, task_id, subtask_id, acquired.cursor)
+        reach = await retries.parts_reach(connection, task_id, subtask_id)
+    return Retry(
+        codes=None if acquired.retry_codes is None else list(acquired.retry_codes),
+        parts=[
+            EarlierPart(
+                start=part.start,
+                end=part.end,
+                rows=part.rows,
+                failed_rows=part.failed_rows,
+                sha256=part.sha256.hex(),
+                size_bytes=part.size_bytes,
+            )
+            for part in parts
+        ],
+        complete=acquired.retry is RetryOf.ROWS,
+        resume_at=acquired.range.start if reach is None else reach,
     )
 
 
@@ -106,8 +134,13 @@ def input_name(task: Task, uri: str) -> str:
 async def output_key(deployment: Deployment, task_id: int, subtask_id: int, start: int, acquirement_id: int) -> str:
     """Where the part that begins at `start` lies. It contains the fence, so that two owners never write one object."""
     task = await deployment.unchanging(task_id)
-    extension = _EXTENSIONS[task.specification.output_format]
+    extension = "output" if task.kind == "command" else _EXTENSIONS[task.specification.output_format]
     return part_key(task.id, subtask_id, start, public_id("acq", acquirement_id), extension)
+
+
+def log_key(task_id: int, subtask_id: int, acquirement_id: int) -> str:
+    """Where it lies what a job printed that failed."""
+    return part_key(public_id("tsk", task_id), subtask_id, 0, public_id("acq", acquirement_id), "log")
 
 
 async def output_link(deployment: Deployment, task_id: int, subtask_id: int, start: int, acquirement_id: int) -> str:

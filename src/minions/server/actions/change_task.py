@@ -31,10 +31,19 @@ async def resume_task(deployment: Deployment, token: Token, task_id: int) -> Tas
 
 
 async def cancel_task(deployment: Deployment, token: Token, task_id: int) -> Task:
-    """End the task now. What is committed stays readable; parts that arrive later change nothing."""
+    """End the task now. What is committed stays readable; parts that arrive later change nothing.
+
+    Of a retry: subtasks that had been done are done again with the rows that they have. So the task may be complete,
+    and the finisher says what it is.
+    """
+    reason = f"cancelled by {token.name}"
     async with deployment.database.transaction() as connection:
-        await _lock_open(connection, token, task_id, "cancelled")
-        await end_early(connection, task_id, TaskState.CANCELLED, f"cancelled by {token.name}")
+        task = await _lock_open(connection, token, task_id, "cancelled")
+        if task.retries and task.state in (TaskState.RUNNING, TaskState.FINISHING):
+            await tasks.cancel_open_subtasks(connection, task_id, reason)
+            deployment.subtask_ended.set()
+        else:
+            await end_early(connection, task_id, TaskState.CANCELLED, reason)
         return await read_task(connection, task_id)
 
 
@@ -44,11 +53,12 @@ async def end_early(connection: Connection, task_id: int, state: TaskState, reas
     await tasks.end_task(connection, task_id, state, reason, await tasks.count(connection, task_id), None)
 
 
-async def _lock_open(connection: Connection, token: Token, task_id: int, wanted: str) -> None:
+async def _lock_open(connection: Connection, token: Token, task_id: int, wanted: str) -> Task:
     await tasks.lock_task(connection, task_id)
     task = reachable(token, await read_task(connection, task_id))
     if task.state in ENDED_TASK_STATES and not (wanted == "cancelled" and task.state is TaskState.CANCELLED):
         raise Conflict(
             f"task {task.name} is {task.state} and cannot be {wanted}",
-            hint="An ended task stays as it is; submit a new one.",
+            hint="An ended task stays as it is; `minions tasks retry` runs again what failed.",
         )
+    return task

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from minions.domain.errors import AcquirementLost, Conflict, FieldError, ValidationFailed
 from minions.domain.names import number_of
+from minions.domain.pins import differences, pin_of
 from minions.domain.subtask import PartCommit
 from minions.server.actions.acquire_subtask import output_key, output_link
 from minions.server.deployment import Deployment
@@ -39,25 +42,38 @@ async def commit_part(deployment: Deployment, session: Session, request: CommitR
         input_tokens=request.input_tokens,
         output_tokens=request.output_tokens,
         seconds=request.seconds,
-        detail={
-            "failures": request.failures,
-            "engine_version": request.engine_version,
-            "model_digest": request.model_digest,
-            "device": request.device,
-            "precision": request.precision,
-        },
+        detail=_detail(request),
+        kept_rows=request.kept_rows,
+        unfinished=bool(request.unfinished),
     )
-    pin = {"model_digest": request.model_digest, "precision": request.precision} if request.rows else None
-    if not await _commit(deployment, part, pin):
+    pinned = request.rows and request.job is None
+    pin = pin_of(request.model_digest, request.precision, request.context_tokens) if pinned else None
+    if await _commit(deployment, part, pin, request.weight_bytes or None):
+        deployment.counters.add_part((await deployment.unchanging(task_id)).kind, part)
+    else:
         async with deployment.database.connection() as connection:
             if not await acquirements.was_committed(connection, part):
                 raise AcquirementLost
     if request.final:
         deployment.subtask_ended.set()
         return CommitAnswer()
+    if request.kept_rows is not None:
+        return CommitAnswer()  # what comes next may be far ahead: the executor asks for links where it is
     return CommitAnswer(
         output_link=await output_link(deployment, task_id, subtask_id, request.part_end, acquirement_id)
     )
+
+
+def _detail(request: CommitRequest) -> dict[str, Any]:
+    if request.job is not None:
+        return {"job": request.job.model_dump(exclude_none=True)}
+    return {
+        "failures": request.failures,
+        "engine_version": request.engine_version,
+        "model_digest": request.model_digest,
+        "device": request.device,
+        "precision": request.precision,
+    }
 
 
 def _check(request: CommitRequest) -> None:
@@ -68,28 +84,34 @@ def _check(request: CommitRequest) -> None:
         errors.append(FieldError("rows", "bad_count", "more rows failed, or were cut, than the part has"))
     if sum(request.failures.values()) != request.failed_rows:
         errors.append(FieldError("failures", "bad_count", "the failures by code do not add up to failed_rows"))
+    if (request.kept_rows or 0) > request.rows:
+        errors.append(FieldError("kept_rows", "bad_count", "more rows were kept than the part has"))
     if request.rows > request.part_end - request.part_start:
         errors.append(FieldError("rows", "bad_count", "the part has more rows than positions"))
     if bool(request.rows) != (request.sha256 is not None):
         errors.append(FieldError("sha256", "bad_hash", "a part with rows needs its SHA-256, one without has none"))
+    if request.job is not None and (request.rows, request.final, request.failed_rows) != (1, True, 0):
+        errors.append(FieldError("job", "bad_count", "a command has one output: one row, and the part is the last"))
     if errors:
         raise ValidationFailed(errors)
 
 
-async def _commit(deployment: Deployment, part: PartCommit, pin: dict[str, str] | None) -> bool:
-    """All parts of a task come from the same weights in the same precision; the first part fixes which."""
+async def _commit(
+    deployment: Deployment, part: PartCommit, pin: dict[str, Any] | None, weight_bytes: int | None
+) -> bool:
+    """All parts of a task come from the same weights, precision and window; the first part fixes which."""
     in_force = deployment.pins.get(part.task_id)
     if pin is not None and in_force is None:
-        accepted, in_force = await deployment.committing.commit_first(part, pin)
+        accepted, in_force = await deployment.committing.commit_first(part, pin, weight_bytes)
         if in_force is not None:
             deployment.pins[part.task_id] = in_force
         if accepted:
             return True
         if in_force is None:
             return False
-    if pin is not None and in_force != pin:
+    if pin is not None and in_force is not None and (found := differences(in_force, pin)):
         raise Conflict(
-            "this task was begun with other weights or another precision",
+            f"this executor has {'; '.join(found)}, with which the task was begun",
             hint="Release the subtask and leave the task to the executors that have the same model.",
         )
     return await deployment.committing.commit(part)

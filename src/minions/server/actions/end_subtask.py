@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from minions.domain.errors import AcquirementLost, ModelUnavailable, SessionReplaced
-from minions.domain.lifecycle import OPEN_TASK_STATES, TaskState, retry_delay_seconds
+from minions.domain.errors import AcquirementLost, ModelUnavailable, NotFound, SessionReplaced
+from minions.domain.lifecycle import OPEN_TASK_STATES, OTHERS_FIRST_SECONDS, TaskState, retry_delay_seconds
+from minions.domain.matching import Lane
 from minions.domain.names import number_of, public_id
 from minions.domain.subtask import GiveBack
+from minions.server.access import require_all_teams_of
 from minions.server.actions.change_task import end_early
 from minions.server.deployment import Deployment, read_task
+from minions.server.sessions import as_offered
 from minions.store import acquirements, executors, tasks
+from minions.store.access import Token
 from minions.store.executors import Session
 from minions.wire.executor import (
     BeatAnswer,
@@ -35,7 +39,8 @@ async def fail_subtask(deployment: Deployment, session: Session, request: FailRe
     """The subtask could not be done: an attempt, and the next comes later each time. Raises AcquirementLost.
 
     A model that nobody could load ends the task, since every other subtask would end the same way. Where others have
-    loaded it, it is this executor that lacks it, and that is no attempt.
+    loaded it, it is this executor that lacks it, and that is no attempt. The next attempt is another executor's, where
+    there is one that could make it.
     """
     acquirement_id = number_of("acq", request.acquirement)
     no_model = request.code == ModelUnavailable.code
@@ -43,13 +48,24 @@ async def fail_subtask(deployment: Deployment, session: Session, request: FailRe
         owned = await acquirements.owned_subtask(connection, acquirement_id, session.executor_id)
         if owned is None:
             raise AcquirementLost
-        elsewhere = no_model and (await read_task(connection, owned.task_id)).pin is not None
-        entry = "released" if elsewhere else "fault"
-        delay = 0.0 if elsewhere else retry_delay_seconds(owned.attempt + 1)
-        given = GiveBack(acquirement_id, session.executor_id, entry, request.code, request.message, delay)
+        task = await read_task(connection, owned.task_id)
+        elsewhere = no_model and task.pin is not None
+        others = await executors.others_able(connection, session.executor_id, Lane.parse(task.lane), task.name.team)
+        given = GiveBack(
+            acquirement_id,
+            session.executor_id,
+            "released" if elsewhere else "fault",
+            request.code,
+            request.message,
+            0.0 if elsewhere else retry_delay_seconds(owned.attempt + 1, task.kind),
+            OTHERS_FIRST_SECONDS if others else 0.0,
+            None if request.job is None else {"job": request.job.model_dump(exclude_none=True)},
+        )
         done = await acquirements.give_back(connection, [given])
         if not done:
             raise AcquirementLost
+    deployment.counters.add_given_back([given], done)
+    deployment.acquiring.note_fault(session.executor_id)
     if elsewhere:
         deployment.doorbell.ring()
     if no_model and not done[0].queued:
@@ -65,15 +81,35 @@ async def _end_task(deployment: Deployment, task_id: int, reason: str) -> None:
             await end_early(connection, task_id, TaskState.FAILED, reason)
 
 
+async def abandon_executor(deployment: Deployment, token: Token, executor_id: int) -> int:
+    """Give back all that an executor holds, because somebody says that it will not come back, or may be run twice.
+
+    Returns how many subtasks that were. What it sends of them later comes too late. Raises NotFound.
+    """
+    require_all_teams_of(token, "abandons no executor")
+    async with deployment.database.transaction() as connection:
+        if not await executors.executor_names(connection, [executor_id]):
+            raise NotFound(
+                f"there is no executor {public_id('exe', executor_id)}", hint="`minions executors ls` lists them."
+            )
+        held = await acquirements.held_in_any_session(connection, executor_id)
+        given = [GiveBack(each, executor_id, "released", "abandoned", f"by {token.name}") for each in held]
+        done = await acquirements.give_back(connection, given)
+    deployment.counters.add_given_back(given, done)
+    if done:
+        deployment.doorbell.ring()
+    return len(done)
+
+
 async def say_goodbye(deployment: Deployment, session: Session, request: GoodbyeRequest) -> None:
     """The executor ends; what it still holds is released."""
     async with deployment.database.transaction() as connection:
         if not await executors.say_goodbye(connection, session.executor_id, session.session, request.reason):
             raise SessionReplaced
         held = await acquirements.held_in_any_session(connection, session.executor_id)
-        await acquirements.give_back(
-            connection, [GiveBack(each, session.executor_id, "released", request.reason) for each in held]
-        )
+        given = [GiveBack(each, session.executor_id, "released", request.reason) for each in held]
+        done = await acquirements.give_back(connection, given)
+    deployment.counters.add_given_back(given, done)
     deployment.sessions.forget(session.executor_id)
     if held:
         deployment.doorbell.ring()
@@ -81,6 +117,7 @@ async def say_goodbye(deployment: Deployment, session: Session, request: Goodbye
 
 async def beat(deployment: Deployment, session: Session, request: HeartbeatRequest) -> BeatAnswer:
     """Note how the executor is, and settle what it holds."""
+    offered = as_offered(session, request.offer)
     async with deployment.database.connection() as connection:
         known = await executors.heartbeat(
             connection,
@@ -88,12 +125,15 @@ async def beat(deployment: Deployment, session: Session, request: HeartbeatReque
             session.session,
             state=request.state,
             reason=request.reason,
-            preferences=request.preferences,
+            preferences=request.preferences if request.offer is None else request.offer.preferences,
             sample=request.sample,
+            takes=offered.capabilities if request.offer is not None else None,
+            leaves=request.leaves,
+            device=request.device,
         )
     if not known:
         raise SessionReplaced
-    if request.preferences is not None and tuple(request.preferences) != session.preferences:
+    if offered != session or (request.preferences is not None and tuple(request.preferences) != session.preferences):
         deployment.sessions.forget(session.executor_id)
     return BeatAnswer(lost=await settle(deployment, session, request.holds))
 
@@ -123,6 +163,7 @@ async def settle(deployment: Deployment, session: Session, holds: Sequence[str])
 async def _give_back(deployment: Deployment, given: list[GiveBack]) -> None:
     async with deployment.database.connection() as connection:
         done = await acquirements.give_back(connection, given)
+    deployment.counters.add_given_back(given, done)
     if any(each.queued for each in done):
         deployment.doorbell.ring()
     deployment.subtask_ended.set()

@@ -12,7 +12,7 @@ from minions.runtime.version import VERSION
 from minions.server.deployment import Deployment
 from minions.store import acquirements, executors
 from minions.store.access import Token
-from minions.wire.executor import RegisterAnswer, RegisterRequest
+from minions.wire.executor import Offer, RegisterAnswer, RegisterRequest
 
 
 async def register_executor(deployment: Deployment, token: Token, request: RegisterRequest) -> RegisterAnswer:
@@ -41,7 +41,8 @@ async def register_executor(deployment: Deployment, token: Token, request: Regis
             GiveBack(acquirement_id, executor_id, "lost", "executor_restarted", "the executor started again")
             for acquirement_id in await acquirements.held_in_any_session(connection, executor_id)
         ]
-        await acquirements.give_back(connection, left)
+        done = await acquirements.give_back(connection, left)
+    deployment.counters.add_given_back(left, done)
     deployment.sessions.forget(executor_id)
     if left:
         deployment.doorbell.ring()
@@ -54,6 +55,12 @@ async def register_executor(deployment: Deployment, token: Token, request: Regis
         progress_seconds=settings.progress_seconds,
         server_version=VERSION,
     )
+
+
+def check_offer(offer: Offer | None) -> None:
+    """Raises ValidationFailed, naming each preference that is none."""
+    if offer is not None:
+        check_preferences(offer.preferences)
 
 
 def check_preferences(preferences: list[str]) -> None:

@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from minions.domain.eta import remaining_seconds
 from minions.domain.lifecycle import ENDED_TASK_STATES, TaskState
-from minions.domain.matching import Capabilities, Lane, objections
+from minions.domain.matching import Lane
 from minions.domain.names import public_id
 from minions.domain.task import Counts, Task
+from minions.server.actions.explain_matching import explain_waiting
+from minions.server.tallies import Tallies
 from minions.store import executors, subtasks, tasks
 from minions.store.database import Connection
 from minions.store.executors import ExecutorStanding
+from minions.store.subtasks import LedgerRow
 from minions.store.tasks import Pace
 from minions.wire.tasks import ExecutorView, LedgerView, RowCounts, SubtaskCounts, SubtaskView, TaskView
 
 
-async def view_task(connection: Connection, task: Task) -> TaskView:
+async def view_task(connection: Connection, task: Task, tallies: Tallies) -> TaskView:
     """A task with its counts, rate and estimate."""
-    return (await view_tasks(connection, [task]))[0]
+    return (await view_tasks(connection, [task], await tallies.counts(connection, [task])))[0]
 
 
-async def view_tasks(connection: Connection, page: Sequence[Task]) -> list[TaskView]:
+async def view_tasks(connection: Connection, page: Sequence[Task], counts: Mapping[int, Counts]) -> list[TaskView]:
     """Tasks with their counts, rates and estimates, with as many statements as for one."""
-    counts = await tasks.read_counts(connection, page)
     paces = await tasks.read_paces(connection, [task.task_id for task in page if task.state not in ENDED_TASK_STATES])
     waiting = [task for task in page if _waits(task, counts[task.task_id])]
-    offers = await executors.offers(connection) if waiting else []
+    reasons = await explain_waiting(connection, waiting)
     now = datetime.now(UTC)
     return [
         _view(task, counts[task.task_id], paces.get(task.task_id, Pace()), now).model_copy(
-            update={"waiting": _why_waiting(task, offers) if task in waiting else []}
+            update={"waiting": reasons.get(task.task_id, [])}
         )
         for task in page
     ]
@@ -77,11 +79,16 @@ def _view(task: Task, counts: Counts, pace: Pace, now: datetime) -> TaskView:
         rows_per_second=round(pace.rows_per_second, 3),
         remaining_seconds=_remaining(task, counts, done_share, pace.rows_per_second, now),
         executors=pace.executors,
+        memory_mb=Lane.parse(task.lane).memory_mb,
+        memory_from=task.specification.need,
         model_digest=(task.pin or {}).get("model_digest"),
+        precision=(task.pin or {}).get("precision"),
+        context_tokens=(task.pin or {}).get("context_tokens"),
         created_by=task.created_by,
         created_at=task.created_at,
         started_at=task.started_at,
         ended_at=task.ended_at,
+        retries=task.retries,
         manifest=task.manifest_key,
     )
 
@@ -99,7 +106,7 @@ def _done_share(task: Task, counts: Counts, share_of_running: float) -> float:
 
 
 def _remaining(task: Task, counts: Counts, done_share: float, rate: float, now: datetime) -> tuple[int, int] | None:
-    if task.state is not TaskState.RUNNING or task.paused or task.started_at is None or not counts.rows:
+    if task.state is not TaskState.RUNNING or task.paused or task.started_at is None or not counts.rows or task.retries:
         return None
     running_seconds = (now - task.started_at).total_seconds()
     return remaining_seconds(done_share, running_seconds, done_share * rate / counts.rows)
@@ -111,21 +118,12 @@ def _waits(task: Task, counts: Counts) -> bool:
     return open_ and not counts.acquired and (task.paused or counts.queued > 0)
 
 
-def _why_waiting(task: Task, offers: Sequence[Capabilities]) -> list[str]:
-    if task.paused:
-        return ["the task is paused"]
-    if not offers:
-        return ["no executor is online: start one with `minions executor`"]
-    lane = Lane.parse(task.lane)
-    found = [objections(lane, offer) for offer in offers]
-    if all(found):
-        said = sorted({reason for reasons in found for reason in reasons})
-        return [f"no executor can run it: {reason}" for reason in said]
-    return []
+def view_executor(standing: ExecutorStanding, teams: Sequence[str] | None, idle: Sequence[str] = ()) -> ExecutorView:
+    """An executor, for somebody who reaches these teams (None: all): whom else it works for, or would, is not told.
 
-
-def view_executor(standing: ExecutorStanding, teams: Sequence[str] | None) -> ExecutorView:
-    """An executor, for somebody who reaches these teams (None: all): whom else it works for, or would, is not told."""
+    idle: why it is given nothing, if that was asked.
+    """
+    serves = standing.capabilities.teams
     return ExecutorView(
         id=public_id("exe", standing.executor_id),
         name=standing.name,
@@ -142,6 +140,8 @@ def view_executor(standing: ExecutorStanding, teams: Sequence[str] | None) -> Ex
         engines=sorted(standing.capabilities.engines),
         memory_mb=standing.capabilities.memory_mb,
         preferences=[each for each in standing.preferences if _of_teams(each, teams, "*")],
+        teams=None if serves is None else sorted(each for each in serves if _of_teams(each, teams)),
+        idle=list(idle),
         holds=standing.holds,
         current=[each for each in standing.current if _of_teams(each, teams)],
         rows_last_minute=standing.rows_last_minute,
@@ -188,13 +188,13 @@ async def view_subtasks(
 
 async def view_ledger(
     connection: Connection, task_id: int, *, after: int, entries: list[str] | None, limit: int
-) -> list[tuple[int, LedgerView]]:
-    """(number, entry) of what became of the task's subtasks."""
+) -> list[tuple[LedgerRow, LedgerView]]:
+    """What became of the task's subtasks, each as it is stored and as it is seen."""
     found = await subtasks.list_ledger(connection, task_id, after=after, entries=entries, limit=limit)
     names = await names_of(connection, (each.executor_id for each in found))
     return [
         (
-            each.ledger_id,
+            each,
             LedgerView.model_validate(
                 {
                     "at": each.at,
@@ -205,6 +205,9 @@ async def view_ledger(
                     "rows": each.rows,
                     "reason": each.reason,
                     "message": each.message,
+                    "superseded": each.superseded,
+                    "subtasks": each.subtasks,
+                    "job": (each.detail or {}).get("job"),
                 }
             ),
         )

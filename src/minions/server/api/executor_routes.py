@@ -22,10 +22,11 @@ from minions.server.actions.end_subtask import (
     say_goodbye,
     settle,
 )
-from minions.server.actions.register_executor import check_preferences, register_executor
+from minions.server.actions.register_executor import check_offer, check_preferences, register_executor
 from minions.server.actions.renew_links import renew_links
 from minions.server.api.problems import field_errors
 from minions.server.deployment import Deployment
+from minions.server.sessions import as_offered
 from minions.store.executors import Session
 from minions.wire.executor import (
     AcquireRequest,
@@ -67,11 +68,14 @@ def executor_routes(deployment: Deployment) -> list[Route]:
     async def acquire(request: Request, session: Session, asked: AcquireRequest) -> BaseModel:
         due = deployment.sessions.must_settle(session.executor_id)
         lost = await settle(deployment, session, asked.holds) if due else []
-        answer = await acquire_subtask(deployment, session, asked, request.is_disconnected)
+        check_offer(asked.offer)
+        wanting = as_offered(session, asked.offer)
+        answer = await acquire_subtask(deployment, wanting, asked, request.is_disconnected)
         return answer.model_copy(update={"lost": lost})
 
     async def heartbeat(_: Request, session: Session, asked: HeartbeatRequest) -> BaseModel:
         check_preferences(asked.preferences or [])
+        check_offer(asked.offer)
         return await beat(deployment, session, asked)
 
     return [

@@ -42,6 +42,8 @@ def _routes(prefix: str, store: FileObjects, secret: bytes, *, writable: bool) -
         key = check(request)
         facts = await store.head(key)
         headers = {"ETag": facts.etag, "Accept-Ranges": "bytes"}
+        if request.headers.get("if-match", facts.etag) not in (facts.etag, "*"):
+            return Response(status_code=412, headers=headers)  # it was replaced since the reader began
         start, end, status = 0, facts.size_bytes, 200
         if (wanted := _parse_range(request.headers.get("range", ""), facts.size_bytes)) is not None:
             start, end = wanted

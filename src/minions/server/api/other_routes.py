@@ -5,19 +5,18 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from fastapi import APIRouter
-from starlette.responses import PlainTextResponse
 
-from minions.domain.errors import NotFound, Unavailable
+from minions.domain.errors import NotFound
 from minions.domain.names import number_of, public_id
 from minions.objects.keys import upload_key
 from minions.runtime.version import VERSION
-from minions.server.access import check_teams, hash_of, new_secret, require_all_teams
+from minions.server.actions import manage_tokens
+from minions.server.actions.explain_matching import explain_idle
 from minions.server.actions.view_task import view_executor
 from minions.server.api.callers import Administrator, Anybody, Submitter
 from minions.server.api.paging import Limit, cut, ends
 from minions.server.deployment import Deployment
 from minions.store import access, executors
-from minions.store.access import TokenStanding
 from minions.wire.tasks import (
     ExecutorPage,
     ExecutorView,
@@ -29,27 +28,11 @@ from minions.wire.tasks import (
     UploadRequest,
 )
 
-_DAY_SECONDS = 86400.0
 
-
-def other_routes(deployment: Deployment) -> APIRouter:  # noqa: C901, PLR0915 -- a router: one small function a route
+def other_routes(deployment: Deployment) -> APIRouter:  # noqa: PLR0915 -- a router: one small function a route
     """Routes beside those of tasks and of executors themselves."""
     router = APIRouter()
     database = deployment.database
-
-    @router.get("/healthz", response_class=PlainTextResponse, tags=["server"])
-    async def healthz() -> str:
-        """Whether the process answers."""
-        return "ok"
-
-    @router.get("/readyz", response_class=PlainTextResponse, tags=["server"])
-    async def readyz() -> str:
-        """Whether the database answers too."""
-        async with database.connection() as connection:
-            await access.read_deployment(connection)
-        if down := sorted(deployment.supervisor.down):
-            raise Unavailable(f"not everything runs: {', '.join(down)}; see the server's log")
-        return "ok"
 
     @router.get("/api/v1/server", tags=["server"])
     async def server(_: Anybody) -> ServerView:
@@ -91,59 +74,28 @@ def other_routes(deployment: Deployment) -> APIRouter:  # noqa: C901, PLR0915 --
 
     @router.get("/api/v1/executors/{executor}", tags=["executors"])
     async def show_executor(token: Submitter, executor: str) -> ExecutorView:
-        """One executor."""
+        """One executor, with why it is given nothing although something waits."""
         async with database.connection() as connection:
             found = await executors.list_executors(connection, executor_id=number_of("exe", executor), limit=1)
-        if not found:
-            raise NotFound(f"there is no executor {executor}", hint="`minions executors ls` lists them.")
-        return view_executor(found[0], token.teams)
+            if not found:
+                raise NotFound(f"there is no executor {executor}", hint="`minions executors ls` lists them.")
+            idle = await explain_idle(connection, found[0].executor_id, token.teams)
+        return view_executor(found[0], token.teams, idle)
 
     @router.post("/api/v1/tokens", status_code=201, tags=["tokens"])
     async def create_token(request: TokenRequest, token: Administrator) -> TokenView:
         """Make a token; its secret is shown in this answer and never again."""
-        require_all_teams(token)
-        check_teams(request)
-        secret = new_secret()
-        async with database.connection() as connection:
-            made = await access.insert_token(
-                connection,
-                name=request.name,
-                scope=request.scope,
-                teams=request.teams,
-                secret_sha256=hash_of(secret),
-                expires_seconds=None if request.expires_days is None else request.expires_days * _DAY_SECONDS,
-            )
-        assert made is not None  # 256 random bits do not repeat
-        return _view_token(made).model_copy(update={"secret": secret})
+        return await manage_tokens.create_token(deployment, token, request)
 
     @router.get("/api/v1/tokens", tags=["tokens"])
     async def list_tokens(token: Administrator) -> TokenPage:
         """Tokens, without their secrets."""
-        require_all_teams(token)
-        async with database.connection() as connection:
-            data = [_view_token(each) for each in await access.list_tokens(connection)]
+        data = await manage_tokens.list_tokens(deployment, token)
         return TokenPage(data=data, **ends([each.id for each in data], False))
 
     @router.delete("/api/v1/tokens/{token_id}", status_code=204, tags=["tokens"])
     async def revoke_token(token_id: str, token: Administrator) -> None:
         """Revoke a token; it stops working within seconds."""
-        require_all_teams(token)
-        async with database.connection() as connection:
-            if not await access.revoke_token(connection, number_of("tok", token_id)):
-                raise NotFound(f"there is no token {token_id}", hint="`minions tokens ls` lists them.")
+        await manage_tokens.revoke_token(deployment, token, token_id)
 
     return router
-
-
-def _view_token(standing: TokenStanding) -> TokenView:
-    return TokenView.model_validate(
-        {
-            "id": public_id("tok", standing.token.token_id),
-            "name": standing.token.name,
-            "scope": standing.token.scope,
-            "teams": None if standing.token.teams is None else list(standing.token.teams),
-            "created_at": standing.created_at,
-            "expires_at": standing.expires_at,
-            "last_used_at": standing.last_used_at,
-        }
-    )

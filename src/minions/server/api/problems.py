@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from time import perf_counter
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
@@ -22,11 +23,16 @@ log = logging.getLogger(__name__)
 _RETRY_AFTER_SECONDS = 1
 
 
-class RequestIds:
-    """Gives every request an id, told in the answer's X-Request-Id and in problem documents."""
+Answered = Callable[[Scope, int, float], None]
+"""Told of every answer that begins: its request, its status, and after how many seconds."""
 
-    def __init__(self, app: ASGIApp) -> None:
+
+class RequestIds:
+    """Gives every request an id, told in the answer's X-Request-Id and in problem documents; tells how long it took."""
+
+    def __init__(self, app: ASGIApp, answered: Answered) -> None:
         self._app = app
+        self._answered = answered
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -34,15 +40,20 @@ class RequestIds:
             return
         request_id = f"req_{secrets.token_hex(8)}"
         scope["request_id"] = request_id
+        asked = perf_counter()
 
         async def send_with_id(message: Message) -> None:
-            if message["type"] == "http.response.start" and not any(
-                k == b"x-request-id" for k, _ in message["headers"]
-            ):
-                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
+            if message["type"] == "http.response.start":
+                self._answered(scope, message["status"], perf_counter() - asked)
+                if not any(k == b"x-request-id" for k, _ in message["headers"]):
+                    message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
             await send(message)
 
-        await self._app(scope, receive, send_with_id)
+        try:
+            await self._app(scope, receive, send_with_id)
+        except Exception:
+            self._answered(scope, 500, perf_counter() - asked)
+            raise
 
 
 def add_problem_handlers(app: Starlette) -> None:

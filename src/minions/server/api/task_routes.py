@@ -9,10 +9,13 @@ from fastapi import APIRouter, Header, Query, Response
 from minions.domain.errors import FieldError, NotFound, ValidationFailed
 from minions.domain.lifecycle import ENDED_TASK_STATES, OPEN_TASK_STATES, LedgerEntry, SubtaskState, TaskState
 from minions.domain.names import TaskName, number_of, public_id
-from minions.domain.task import Counts, Task
+from minions.domain.task import Task
 from minions.server.access import reachable
 from minions.server.actions.change_task import cancel_task, pause_task, resume_task
+from minions.server.actions.download_results import missing_subtasks
+from minions.server.actions.retry_task import retry_task
 from minions.server.actions.submit_task import submit_task
+from minions.server.actions.view_jobs import with_links
 from minions.server.actions.view_task import names_of, view_ledger, view_subtasks, view_task, view_tasks
 from minions.server.api.callers import Submitter
 from minions.server.api.paging import Limit, TaskLimit, cut, ends
@@ -21,6 +24,7 @@ from minions.server.deployment import Deployment, read_task
 from minions.store import subtasks, tasks
 from minions.store.access import Token
 from minions.store.subtasks import Part
+from minions.wire.retry import RetryRequest, RetryView
 from minions.wire.tasks import (
     LedgerPage,
     PartPage,
@@ -31,7 +35,7 @@ from minions.wire.tasks import (
     TaskView,
 )
 
-_LEDGER_ENTRIES = ["released", "lost", "fault", "done", "failed", "cancelled"]
+_LEDGER_ENTRIES = ["released", "lost", "fault", "retried", "done", "failed", "cancelled"]
 
 
 def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noqa: C901, PLR0915 -- one small function a route
@@ -41,7 +45,7 @@ def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noq
 
     async def view(task: Task) -> TaskView:
         async with database.connection() as connection:
-            return await view_task(connection, task)
+            return await view_task(connection, task, deployment.tallies)
 
     async def find(token: Token, task: str) -> Task:
         async with database.connection() as connection:
@@ -83,7 +87,7 @@ def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noq
                 limit=limit + 1,
             )
             page, more = cut(found, limit)
-            data = await view_tasks(connection, page)
+            data = await view_tasks(connection, page, await deployment.tallies.counts(connection, page))
         return TaskPage(data=data, **ends([task.id for task in page], more))
 
     @router.get("/by-name/{team}/{project}/{task_name}")
@@ -94,7 +98,7 @@ def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noq
             task_id = await tasks.find_by_name(connection, name)
             if task_id is None or (token.teams is not None and team not in token.teams):
                 raise NotFound(f"there is no task {name}", hint="`minions tasks ls` lists them.")
-            return await view_task(connection, await read_task(connection, task_id))
+            return await view_task(connection, await read_task(connection, task_id), deployment.tallies)
 
     @router.get("/{task}")
     async def show(token: Submitter, task: str) -> TaskView:
@@ -116,6 +120,22 @@ def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noq
         """End it now; what is committed stays."""
         return await view(await cancel_task(deployment, token, number_of("tsk", task)))
 
+    @router.post("/{task}/retry")
+    async def retry(token: Submitter, task: str, request: RetryRequest | None = None) -> RetryView:
+        """Run again what failed of an ended task; rows that worked stay as they are."""
+        asked = request or RetryRequest()
+        done = await retry_task(deployment, token, number_of("tsk", task), asked.codes, asked.dry_run)
+        if not done.dry_run:
+            splitter.submitted.set()  # one that was cut short is split on
+        return RetryView(
+            task=await view(done.task),
+            dry_run=done.dry_run,
+            rows=done.rows,
+            subtasks=done.subtasks,
+            set_aside=done.set_aside,
+            cancelled=done.cancelled,
+        )
+
     @router.get("/{task}/subtasks")
     async def list_subtasks(
         token: Submitter,
@@ -135,14 +155,17 @@ def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noq
     async def list_ledger(
         token: Submitter, task: str, entry: LedgerEntry | None = None, after: str | None = None, limit: Limit = 100
     ) -> LedgerPage:
-        """What became of its subtasks, oldest first; entry=part lists the parts, which are left out otherwise."""
+        """What became of its subtasks, oldest first; entry=part lists the parts, which are left out otherwise, except
+        those of commands."""
         found = await find(token, task)
-        entries = [entry.value] if entry else _LEDGER_ENTRIES
+        of_commands = found.kind == "command"
+        entries = [entry.value] if entry else _LEDGER_ENTRIES + ["part"] * of_commands
         start = number_of("led", after) if after else 0
         async with database.connection() as connection:
             rows = await view_ledger(connection, found.task_id, after=start, entries=entries, limit=limit + 1)
         page, more = cut(rows, limit)
-        return LedgerPage(data=[view for _, view in page], **ends([public_id("led", each) for each, _ in page], more))
+        data = [await with_links(deployment, found, *each) if of_commands else each[1] for each in page]
+        return LedgerPage(data=data, **ends([public_id("led", each.ledger_id) for each, _ in page], more))
 
     @router.get("/{task}/parts")
     async def list_parts(
@@ -161,17 +184,11 @@ def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noq
         return PartPage(
             data=data,
             complete=found.state in ENDED_TASK_STATES,
-            missing=_missing(found, counts),
+            missing=missing_subtasks(found, counts),
             **ends([f"{part.subtask_id}-{part.start}" for part in page], more),
         )
 
     return router
-
-
-def _missing(task: Task, counts: Counts) -> int:
-    """Subtasks without a result. One more when the task ended before all were made: all that exist may be done."""
-    is_cut = task.state in (TaskState.FAILED, TaskState.CANCELLED) and not task.split_position.get("whole")
-    return counts.total - counts.done + is_cut
 
 
 async def _view_part(deployment: Deployment, part: Part, executor: str | None) -> PartView:

@@ -19,7 +19,7 @@ from minions.runtime.version import VERSION
 from minions.server.actions.change_task import end_early
 from minions.server.actions.view_task import names_of
 from minions.server.deployment import Deployment, read_task
-from minions.store import subtasks, tasks
+from minions.store import retries, subtasks, tasks
 
 log = logging.getLogger(__name__)
 
@@ -72,14 +72,18 @@ class Finisher:
         async with database.connection() as connection:
             task = await read_task(connection, task_id)
             counts = await tasks.count(connection, task_id)
+            not_retried = await retries.count_not_retried(connection, task_id) if task.retries else 0
         if task.state is not TaskState.FINISHING:
             return
-        state, reason = _verdict(counts, task.specification.parameters.max_failed_share)
-        key = manifest_key(task.id)
+        if task.kind == "command":
+            state, reason = _verdict_on_jobs(counts)
+        else:
+            state, reason = _verdict(counts, task.specification.parameters.max_failed_share, not_retried)
+        key = manifest_key(task.id, task.retries)
         manifest = await self._manifest(task, counts, state)
         await self._deployment.objects.write(key, json.dumps(manifest, indent=1).encode())
         async with database.connection() as connection:
-            await tasks.end_task(connection, task_id, state, reason, counts, key)
+            await tasks.end_task(connection, task_id, state, reason, counts, key, retries=task.retries)
         log.info("task %s is %s: %d rows, %d failed", task.name, state, counts.rows, counts.failed_rows)
 
     async def _manifest(self, task: Task, counts: Counts, state: TaskState) -> dict[str, Any]:
@@ -106,7 +110,7 @@ class Finisher:
                             "size_bytes": part.size_bytes,
                             "executor": names.get(part.executor_id),
                         }
-                        | {name: part.detail.get(name) for name in ("engine_version", "model_digest", "device")}
+                        | _made_by(part.detail)
                     )
                     row += part.rows
                 after = (page[-1].subtask_id, page[-1].start)
@@ -123,6 +127,7 @@ class Finisher:
             "parameters": task.specification.parameters.model_dump(mode="json"),
             "inputs": list(task.specification.inputs),
             "output_format": task.specification.output_format,
+            "retries": task.retries,
             "subtasks": counts.total,
             "subtasks_failed": counts.failed,
             "rows": counts.rows,
@@ -143,10 +148,30 @@ class Finisher:
             log.info("task %s was stopped: %s", public_id("tsk", task_id), reason)
 
 
-def _verdict(counts: Counts, max_failed_share: float | None) -> tuple[TaskState, str]:
+def _made_by(detail: dict[str, Any]) -> dict[str, Any]:
+    if "job" in detail:
+        return {"job": {name: detail["job"].get(name) for name in ("id", "output", "is_directory", "seconds")}}
+    return {name: detail.get(name) for name in ("engine_version", "model_digest", "device")}
+
+
+def _verdict_on_jobs(counts: Counts) -> tuple[TaskState, str]:
+    if counts.cancelled:
+        return TaskState.CANCELLED, f"{counts.cancelled} of {counts.total} jobs were cancelled"
+    if counts.failed:
+        return TaskState.FAILED, f"{counts.failed} of {counts.total} jobs failed; their outputs are missing"
+    return TaskState.COMPLETED, ""
+
+
+def _verdict(counts: Counts, max_failed_share: float | None, not_retried: int) -> tuple[TaskState, str]:
+    """not_retried: subtasks of which a retry was given up or cancelled."""
+    if counts.cancelled:
+        return TaskState.CANCELLED, f"{counts.cancelled} of {counts.total} subtasks were cancelled"
     if counts.failed:
         noun = "subtask was" if counts.failed == 1 else "subtasks were"
         return TaskState.FAILED, f"{counts.failed} of {counts.total} {noun} set aside; their rows are missing"
     if max_failed_share is not None and counts.failed_rows > counts.rows * max_failed_share:
         return TaskState.FAILED, f"{counts.failed_rows} of {counts.rows} rows failed, more than max_failed_share allows"
+    if not_retried:
+        noun = "subtask keeps its" if not_retried == 1 else "subtasks keep their"
+        return TaskState.COMPLETED, f"{not_retried} {noun} failed rows: the retry was given up or cancelled"
     return TaskState.COMPLETED, ""

@@ -10,10 +10,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from minions.domain.errors import InputUnreadable, MinionsError, Unavailable
+from minions.domain.inputs import InputFormat
+from minions.domain.jobs import MOST_LINE_BYTES
 from minions.domain.lifecycle import TaskState
 from minions.domain.sizing import subtask_bytes
 from minions.domain.task import Task
 from minions.formats.detect import detect
+from minions.formats.lines import line_ranges
 from minions.formats.split import ranges
 from minions.runtime.loops import happens
 from minions.server.actions.change_task import end_early
@@ -28,6 +31,7 @@ _POLL_SECONDS = 2.0
 _TOGETHER = 4
 _BATCH = 1000  # subtasks a transaction, and so a range of the queue: many servers do not wait for one row
 _FIRST_BATCH = 16  # the first are runnable while the rest is still being made
+_LINES = InputFormat("jsonl")
 _LOCK = 0x73706C69  # advisory locks of splitters are (this, task)
 
 
@@ -108,7 +112,8 @@ class Splitter:
             speed = await tasks.recent_speed(connection, task.kind, task.model)
         if task.state is not TaskState.SPLITTING:
             return  # cancelled meanwhile
-        target = task.specification.subtask_bytes or subtask_bytes(task.kind, task.input_bytes, speed)
+        of_commands = task.kind == "command"  # one line each, whatever its length
+        target = 1 if of_commands else task.specification.subtask_bytes or subtask_bytes(task.kind, task.input_bytes, speed)
         if not await self._append_all(task, target):
             return
         async with self._deployment.database.transaction() as connection:
@@ -161,6 +166,9 @@ class Splitter:
 
     def _subtasks(self, task: Task, found: InputObject, target: int) -> Iterator[NewSubtask]:
         source = self._deployment.inputs.open(found.uri)
+        if task.kind == "command":
+            pieces = line_ranges(source, MOST_LINE_BYTES)
+            return (NewSubtask(found.uri, found.etag, found.size_bytes, piece, _LINES) for piece in pieces)
         form = detect(source, task.specification.input_format)
         return (
             NewSubtask(found.uri, found.etag, found.size_bytes, piece, form) for piece in ranges(source, form, target)

@@ -1,0 +1,144 @@
+"""The list of tasks, and what is done to all that match."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final, cast
+from urllib.parse import urlencode
+
+from starlette.datastructures import FormData, QueryParams
+from starlette.responses import Response
+from starlette.routing import Route
+
+from minions.domain.errors import NotFound
+from minions.domain.names import number_of, public_id
+from minions.domain.task_filter import TaskFilter
+from minions.server.actions.browse_tasks import GROUPS, browse_tasks, places_of
+from minions.server.actions.change_tasks import ManyVerb, change_tasks, count_tasks_to_change
+from minions.server.web.views.models import short_model
+from minions.server.web.views.progress import segments, state_of
+from minions.server.web.views.task_list import PILLS, ListQuery, in_words
+from minions.server.web.visit import Visit, act, page
+
+_PAGE_TASKS: Final = 50
+_MOST_CHOSEN: Final = 500
+_DONE: Final[dict[ManyVerb, str]] = {"pause": "Paused", "resume": "Resumed", "cancel": "Cancelled"}
+
+
+def routes() -> list[Route]:
+    return [
+        page("/tasks", list_page),
+        page("/fragments/tasks", list_fragment),
+        page("/tasks/change", change_page),
+        act("/tasks/change", change),
+    ]
+
+
+async def list_page(visit: Visit) -> Response:
+    """Tasks, newest first."""
+    places = await visit.web.shared.get(
+        ("places", visit.audience), 5.0, lambda: places_of(visit.deployment, visit.token)
+    )
+    return visit.page(
+        "tasks/list.html",
+        teams=sorted({team for team, _ in places}),
+        projects=sorted({project for _, project in places}),
+        **await _listing(visit),
+    )
+
+
+async def list_fragment(visit: Visit) -> Response:
+    """The table with its counts."""
+    return visit.fragment("tasks/table.html", **await _listing(visit))
+
+
+async def _listing(visit: Visit) -> dict[str, Any]:
+    query = ListQuery.parse(visit.request.query_params)
+    before, after = _number(visit.query("before")), _number(visit.query("after"))
+    wanted = query.filter(GROUPS)
+    listing = await visit.web.shared.get(
+        ("tasks", visit.audience, wanted, before, after),
+        1.0,
+        lambda: browse_tasks(visit.deployment, visit.token, wanted, before=before, after=after, limit=_PAGE_TASKS),
+    )
+    counts: dict[str, int] = {"": listing.total, **listing.counts}
+    return {
+        "query": query,
+        "listing": listing,
+        "pills": [(state, word, counts[state]) for state, word in PILLS],
+        "matching": counts[query.state],
+        "here": dict(visit.request.query_params),
+        "segments": segments,
+        "state_of": state_of,
+        "short_model": short_model,
+    }
+
+
+def _number(task: str | None) -> int | None:
+    try:
+        return number_of("tsk", task) if task else None
+    except NotFound:
+        return None
+
+
+async def change_page(visit: Visit) -> Response:
+    """What a verb would do to all that match: counted, and nothing done yet."""
+    verb, query, wanted = _asked(visit.request.query_params)
+    count = await count_tasks_to_change(visit.deployment, visit.token, verb, wanted)
+    return visit.page(
+        "tasks/change.html",
+        verb=verb,
+        count=count,
+        query=query,
+        words=_words(query, wanted),
+        chosen=visit.request.query_params.getlist("task")[:_MOST_CHOSEN],
+        done_before=0,
+        newest=public_id("tsk", count.newest) if count.newest else "",
+    )
+
+
+async def change(visit: Visit) -> Response:
+    """Do it. What does not fit into one request is told, with a button that goes on."""
+    form = await visit.form()
+    verb, query, wanted = _asked(form)
+    done_before = int(str(form.get("done", "0"))) if str(form.get("done", "0")).isdecimal() else 0
+    changed = await change_tasks(visit.deployment, visit.token, verb, wanted)
+    done = done_before + changed.changed
+    if changed.left:
+        count = await count_tasks_to_change(visit.deployment, visit.token, verb, wanted)
+        return visit.page(
+            "tasks/change.html",
+            verb=verb,
+            count=count,
+            query=query,
+            words=_words(query, wanted),
+            chosen=[str(task) for task in form.getlist("task")][:_MOST_CHOSEN],
+            done_before=done,
+            newest=str(form.get("newest", "")),
+        )
+    said = f"{_DONE[verb]} {done:,} {'task' if done == 1 else 'tasks'}."
+    from_list = ListQuery.parse({name: value for name, value in query.values().items() if name != "state"})
+    return visit.redirect(_list_path(from_list), said)
+
+
+def _asked(given: QueryParams | FormData) -> tuple[ManyVerb, ListQuery, TaskFilter]:
+    """The verb, the filter of the list, and the tasks that are meant: those chosen, or all that match."""
+    verb = given.get("verb")
+    if verb not in _DONE:
+        raise NotFound("there is no such verb for many tasks", hint="It is pause, resume or cancel.")
+    texts = {name: str(value) for name, value in given.items()}
+    query = ListQuery.parse(texts)
+    chosen = [_number(str(task)) for task in given.getlist("task")][:_MOST_CHOSEN]
+    numbers = tuple(number for number in chosen if number is not None)
+    newest = _number(texts.get("newest"))
+    wanted = TaskFilter(tasks=numbers) if numbers else query.filter(GROUPS)
+    return cast("ManyVerb", verb), query, replace(wanted, newest=newest)
+
+
+def _words(query: ListQuery, wanted: TaskFilter) -> str:
+    return "that you chose" if wanted.tasks else in_words(query)
+
+
+def _list_path(query: ListQuery) -> str:
+    values = query.values()
+    return f"/tasks?{urlencode(values)}" if values else "/tasks"

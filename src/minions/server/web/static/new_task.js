@@ -1,0 +1,129 @@
+// The form of a new task: a file goes up while one types, and the preview follows what is typed.
+const form = document.getElementById("new-task");
+const drop = form.querySelector("[data-drop]");
+const file = form.querySelector("#f-file");
+const words = form.querySelector("[data-drop-words]");
+const bar = form.querySelector(".drop-progress");
+const touched = new Set([...form.elements].filter((each) => ["column", "id", "prompt"].includes(each.name) && each.value).map((each) => each.name));
+let uploading = null;
+let asked = 0;
+let timer = 0;
+
+function say(text, strong = "") {
+  words.textContent = "";
+  if (strong) {
+    const name = document.createElement("b");
+    name.textContent = strong;
+    words.append(name, " ");
+  }
+  words.append(text);
+}
+
+function send(chosen) {
+  uploading?.abort();
+  form.elements.upload.value = "";
+  form.elements.filename.value = "";
+  if (!chosen) { say("Drop a file here, or choose one."); return; }
+  const request = new XMLHttpRequest();
+  uploading = request;
+  bar.hidden = false;
+  bar.value = 0;
+  say("goes up …", chosen.name);
+  request.open("POST", `/tasks/uploads?filename=${encodeURIComponent(chosen.name)}`);
+  request.setRequestHeader("Content-Type", "application/octet-stream");
+  request.upload.onprogress = (event) => { if (event.lengthComputable) bar.value = event.loaded / event.total; };
+  request.onload = () => {
+    bar.hidden = true;
+    uploading = null;
+    let answer = {};
+    try { answer = JSON.parse(request.responseText); } catch { /* not ours: told below */ }
+    if (request.status !== 201) {
+      say(answer.message ?? `could not be uploaded (${request.status}); choose it again`, answer.message ? "" : chosen.name);
+      return;
+    }
+    form.elements.upload.value = answer.upload;
+    form.elements.filename.value = answer.filename;
+    file.value = ""; // it is there: the form must not send it a second time
+    say("is uploaded. Choose another to replace it.", answer.filename);
+    for (const name of ["column", "id", "prompt"]) if (!touched.has(name)) form.elements[name].value = "";
+    look();
+  };
+  request.onerror = () => {
+    bar.hidden = true;
+    uploading = null;
+    say("could not be uploaded: the server did not answer. Choose it again.", chosen.name);
+  };
+  request.send(chosen);
+}
+
+file.addEventListener("change", () => send(file.files[0]));
+for (const name of ["dragenter", "dragover"]) {
+  drop.addEventListener(name, (event) => { event.preventDefault(); drop.classList.add("over"); });
+}
+for (const name of ["dragleave", "drop"]) drop.addEventListener(name, () => drop.classList.remove("over"));
+drop.addEventListener("drop", (event) => {
+  event.preventDefault();
+  if (event.dataTransfer.files.length) send(event.dataTransfer.files[0]);
+});
+
+async function look() {
+  clearTimeout(timer);
+  const mine = ++asked;
+  const data = new FormData(form);
+  data.delete("file");
+  const place = document.getElementById("preview");
+  place.classList.add("waiting");
+  try {
+    const answer = await fetch("/tasks/new/preview", { method: "POST", body: data, headers: { "HX-Request": "true" } });
+    const text = await answer.text();
+    if (mine !== asked) return;
+    if (!answer.ok) {
+      place.replaceChildren(...new DOMParser().parseFromString(text, "text/html").body.childNodes);
+      return;
+    }
+    await htmx.swap({ sourceElement: place, target: place, text, swap: "outerMorph" });
+    take(document.getElementById("preview"));
+  } finally {
+    document.getElementById("preview").classList.remove("waiting");
+  }
+}
+
+// What the preview suggests goes into fields that nobody has typed into.
+function take(preview) {
+  const list = document.getElementById("columns");
+  const columns = JSON.parse(preview.dataset.columns ?? "[]");
+  list.replaceChildren(...columns.map((name) => Object.assign(document.createElement("option"), { value: name })));
+  const text = preview.dataset.text ?? "";
+  const suggested = { column: text, id: preview.dataset.id ?? "", prompt: text ? `{${text}}` : "" };
+  for (const [name, value] of Object.entries(suggested)) {
+    const field = form.elements[name];
+    if (!touched.has(name) && document.activeElement !== field) field.value = value;
+  }
+}
+
+form.addEventListener("input", (event) => {
+  if (event.target === file) return;
+  if (["column", "id", "prompt"].includes(event.target.name)) {
+    if (event.target.value) touched.add(event.target.name); else touched.delete(event.target.name);
+  }
+  if (["lines", "uri", "source"].includes(event.target.name)) {
+    for (const name of ["column", "id", "prompt"]) if (!touched.has(name)) form.elements[name].value = "";
+  }
+  clearTimeout(timer);
+  timer = setTimeout(look, 450);
+});
+
+form.addEventListener("submit", (event) => {
+  // A browser that cut a long paste by itself would lose rows and say nothing.
+  const lines = form.elements.lines;
+  const tooLong = form.elements.source.value === "lines" && lines.value.length > Number(lines.dataset.most);
+  lines.setCustomValidity(tooLong ? "Too many characters: save them as a file and choose it." : "");
+  if (!lines.reportValidity()) event.preventDefault();
+  if (uploading) {
+    event.preventDefault();
+    say("is still going up; start the task when it is there.");
+  }
+});
+
+document.getElementById("errors")?.focus();
+if (form.elements.upload.value || form.elements.lines.value || form.elements.uri.value) take(document.getElementById("preview"));

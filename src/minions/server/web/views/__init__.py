@@ -1,0 +1,1 @@
+"""Views: what pages show, worked out from what was read; pure."""

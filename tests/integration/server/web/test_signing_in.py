@@ -1,0 +1,160 @@
+"""Signing in: by token, by a link that works once, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import httpx
+
+from minions.server.web.signing_in import SESSION_SECONDS
+from tests.integration.server.driving import Served, ok, problem
+from tests.integration.server.web.browsing import FROM_HERE, browser, post, signed_in, text_of, words
+
+
+async def link(served: Served, **request: str) -> str:
+    return (await ok(served.client.post("/api/v1/sign-in-links", json=request), 201))["path"]
+
+
+async def test_a_visitor_signs_in_and_comes_back_to_where_they_were_going(served: Served) -> None:
+    client = browser(served)
+    sent = await client.get("/executors?state=busy")
+    assert (sent.status_code, sent.headers["location"]) == (303, "/sign-in?next=/executors%3Fstate%3Dbusy")
+    assert 'value="/executors?state=busy"' in await text_of(client, sent.headers["location"])
+    welcome = await post(client, "/sign-in", token=" mns_admin ", next="/executors?state=busy")
+    assert (welcome.status_code, welcome.headers["location"]) == (303, "/executors?state=busy")
+    assert "Executors" in words(await text_of(client, "/executors?state=busy"))
+
+
+async def test_the_cookie_is_for_this_browser_and_no_script(served: Served) -> None:
+    answer = await post(browser(served), "/sign-in", token="mns_admin")
+    cookie = answer.headers["set-cookie"]
+    assert re.search(rf"HttpOnly; Max-Age={SESSION_SECONDS}; Path=/; SameSite=lax$", cookie)
+    assert "mns_admin" not in cookie
+
+
+async def test_over_tls_the_cookie_stays_there(served: Served) -> None:
+    client = browser(served)
+    answer = await client.post(
+        "/sign-in", data={"token": "mns_admin"}, headers={**FROM_HERE, "X-Forwarded-Proto": "https"}
+    )
+    assert answer.headers["set-cookie"].startswith("__Host-minions-")
+    assert "Secure" in answer.headers["set-cookie"]
+
+
+async def test_a_wrong_token_is_told_beside_the_field(served: Served) -> None:
+    for given, said in (("mns_wrong", "unknown, expired or revoked"), ("", "paste the token here")):
+        answer = await post(browser(served), "/sign-in", token=given)
+        assert answer.status_code == 403
+        assert said in words(answer.text)
+        assert "set-cookie" not in answer.headers
+        assert "mns_wrong" not in answer.text
+
+
+async def test_an_executors_token_opens_no_page(served: Served) -> None:
+    answer = await post(browser(served), "/sign-in", token="mns_executor")
+    assert answer.status_code == 403
+    assert "has the scope executor" in words(answer.text)
+
+
+async def test_a_stranger_cannot_send_much(served: Served) -> None:
+    answer = await post(browser(served), "/sign-in", token="x" * 100_000)
+    assert answer.status_code == 422
+    assert "16,384 bytes" in words(answer.text)
+
+
+async def test_guessing_is_slowed_down_and_a_good_token_waits_with_the_rest(served: Served) -> None:
+    client = browser(served)
+    for _ in range(20):
+        assert (await post(client, "/sign-in", token="mns_guess")).status_code == 403
+    answer = await post(client, "/sign-in", token="mns_admin")
+    assert (answer.status_code, answer.headers["retry-after"]) == (429, "60")
+
+
+FROM_ELSEWHERE: list[dict[str, str]] = [
+    {},
+    {"Origin": "http://evil.example"},
+    {"Sec-Fetch-Site": "cross-site", "Origin": "http://server"},
+]
+
+
+async def test_what_another_site_sends_is_refused(served: Served) -> None:
+    client = await signed_in(served)
+    fields = {"token": "mns_admin", "name": "x", "scope": "admin"}
+    for path in ("/sign-in", "/sign-out", "/settings/look", "/settings/tokens"):
+        for headers in FROM_ELSEWHERE:
+            answer = await client.post(path, data=fields, headers=headers)
+            assert answer.status_code == 403, (path, headers)
+            assert "sent by another site" in words(answer.text)
+    assert len((await ok(served.client.get("/api/v1/tokens")))["data"]) == 2
+
+
+async def test_a_link_signs_in_once(served: Served) -> None:
+    path = await link(served, path="/executors")
+    first, second = browser(served), browser(served)
+    welcome = await first.get(path)
+    assert (welcome.status_code, welcome.headers["location"]) == (303, "/executors")
+    await text_of(first, "/executors")
+    assert "used already, or is too old" in words(await text_of(second, path, 403))
+    assert (await first.get(path)).headers["location"] == "/executors"  # opened again by who is in
+
+
+async def test_of_two_who_open_a_link_together_one_is_signed_in(served: Served) -> None:
+    path = await link(served)
+    answers = await asyncio.gather(*(browser(served).get(path) for _ in range(8)))
+    assert sorted(answer.status_code for answer in answers) == [303] + [403] * 7
+
+
+async def test_a_link_that_is_too_old_is_used_up_for_nothing(served: Served) -> None:
+    path = await link(served)
+    async with served.deployment.database.connection() as connection:
+        await connection.execute("UPDATE minion_sign_in SET expires_at = now() - interval '1 second'")
+    assert (await browser(served).get(path)).status_code == 403
+
+
+async def test_a_link_leads_to_no_other_site(served: Served) -> None:
+    await problem(served.client.post("/api/v1/sign-in-links", json={"path": "https://evil.example"}), 422)
+    path = await link(served, path="//evil.example")
+    assert (await browser(served).get(path)).headers["location"] == "/"
+
+
+async def test_executors_make_no_links(served: Served) -> None:
+    await problem(served.as_bearer("mns_executor").post("/api/v1/sign-in-links", json={}), 403)
+
+
+async def test_a_session_ends_with_its_token(served: Served) -> None:
+    secret = await served.token(scope="submit")
+    client = await signed_in(served, secret)
+    await text_of(client, "/")
+    tokens = (await ok(served.client.get("/api/v1/tokens")))["data"]
+    await ok(served.client.delete(f"/api/v1/tokens/{tokens[-1]['id']}"))
+    assert (await client.get("/")).headers["location"] == "/sign-in"
+    fragment = await client.get("/fragments/overview/now", headers={"HX-Request": "true"})
+    assert fragment.status_code == 401
+
+
+async def test_signing_out_takes_the_cookie_away(served: Served) -> None:
+    client = await signed_in(served)
+    assert (await post(client, "/sign-out")).headers["location"] == "/sign-in"
+    assert not client.cookies
+    assert (await client.get("/")).headers["location"] == "/sign-in"
+
+
+async def test_a_forged_or_foreign_cookie_is_nobody(served: Served) -> None:
+    client = await signed_in(served)
+    (name,) = client.cookies
+    forged = (client.cookies[name] or "").replace("1.1.", "1.2.", 1)
+    answer = await httpx.AsyncClient(transport=served.transport, base_url="http://server", cookies={name: forged}).get(
+        "/"
+    )
+    assert answer.headers["location"] == "/sign-in"
+
+
+async def test_the_api_takes_no_cookie(served: Served) -> None:
+    client = await signed_in(served)
+    await problem(client.get("/api/v1/tokens"), 403)
+    await problem(client.post("/api/v1/tokens", json={"name": "x", "scope": "admin"}, headers=FROM_HERE), 403)
+
+
+async def test_pages_take_no_bearer(served: Served) -> None:
+    assert (await served.client.get("/settings")).headers["location"].startswith("/sign-in")
