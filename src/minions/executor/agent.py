@@ -6,67 +6,38 @@ import asyncio
 import logging
 import random
 import time
-import traceback
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 import httpx
 
-from minions.domain.errors import (
-    AccessDenied,
-    AcquirementLost,
-    Conflict,
-    InputUnreadable,
-    MinionsError,
-    SessionReplaced,
-    Unavailable,
-)
-from minions.executor.engines.base import EngineFacts, EngineRequest, ModelFile
+from minions.domain.errors import AccessDenied, MinionsError, SessionReplaced
+from minions.executor.beats import Beats
+from minions.executor.circuit import Circuit
+from minions.executor.endings import Endings
 from minions.executor.exclusions import Exclusions
+from minions.executor.history import Ended, History
 from minions.executor.plan import Acquire, World, next_step, pause_seconds
 from minions.executor.run_subtask import SubtaskRun
 from minions.executor.samples import Samples
 from minions.executor.server_link import ServerLink
+from minions.executor.session import Session
 from minions.executor.settings import ExecutorSettings
 from minions.executor.workbench import Workbench
 from minions.runtime.loops import unless
-from minions.wire.executor import (
-    AcquireRequest,
-    Assignment,
-    BeatAnswer,
-    ExecutorState,
-    FailRequest,
-    GoodbyeRequest,
-    HeartbeatRequest,
-    LinksRequest,
-    ProgressRequest,
-    RegisterAnswer,
-    ReleaseRequest,
-)
+from minions.wire.executor import AcquireRequest, Assignment, GoodbyeRequest, Offer, RegisterAnswer
 
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 20.0
 _IDLE_UNLOAD_SECONDS = 300.0
 _READ_SECONDS = 60.0
-_IDLE_BEAT_SECONDS = 60.0
-_FLICKER_SECONDS = 1.0  # states that follow one another faster are told once
-
-
-@dataclass(slots=True)
-class _Session:
-    """One registration, and what is under way in it. reader: reads the inputs of all subtasks, in threads."""
-
-    answer: RegisterAnswer
-    reader: httpx.Client
-    runs: dict[str, tuple[SubtaskRun, asyncio.Task[None]]] = field(
-        default_factory=dict[str, "tuple[SubtaskRun, asyncio.Task[None]]"]
-    )
+_STOPPED = "the executor was stopped"
 
 
 class Agent:
-    """Works until `stop` is called."""
+    """Works until `stop` is called, as far as it is let: `hold`, `suspend` and `evict` are for the owner's sake."""
 
     def __init__(
         self,
@@ -75,45 +46,123 @@ class Agent:
         client: httpx.AsyncClient,
         bench: Workbench,
         *,
+        history: History | None = None,
+        circuit: Circuit | None = None,
+        device: Callable[[], dict[str, Any]] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        """history: hears of every subtask that ended here. circuit: takes a broken machine out of work.
+        device(): what this machine is, asked again when a model came; None: it is not told anew."""
         self._settings = settings
         self._link = link
         self._client = client
         self._bench = bench
+        self._history = history
         self._monotonic = monotonic
         self._stopping = asyncio.Event()
         self._changed = asyncio.Event()
+        self._interrupted = asyncio.Event()  # a long poll is given up
+        self._held = False
+        self._unsettled = False
+        self._session: Session | None = None
         self._exclusions = Exclusions(monotonic)
         self._samples = Samples(monotonic)
-        self._state: tuple[ExecutorState, str] = ("starting", "")
-        self._state_changed = asyncio.Event()
         self._idle_since = monotonic()
+        bench.when_hungry(self._changed.set)
+        self.beats = Beats(link, self._sample, self._drop_lost, monotonic)
+        self.beats.leaves = self._exclusions.leaves
+        self.circuit = circuit or Circuit()
+        self.circuit.on_change = self._heed_circuit
+        self._endings = Endings(settings, link, bench, self._exclusions, self.beats, self.circuit, device)
 
     def stop(self) -> None:
         """Release everything and end."""
         self._stopping.set()
+        self._interrupt()
+
+    def hold(self) -> None:
+        """Acquire nothing until `let_go`; what runs goes on."""
+        if not self._held:
+            self._held = True
+            self._interrupt()
+
+    def let_go(self) -> None:
+        """Acquire again."""
+        self._held = False
+        self._changed.set()
+
+    def limit_cache(self, limit_bytes: int | None) -> None:
+        """What downloaded models may take on the disk from now on."""
+        self._endings.cache_limit_bytes = limit_bytes
+
+    def _heed_circuit(self) -> None:
+        """A broken machine fails fast: it takes nothing more before the next look of its owner."""
+        if self.circuit.reason is not None:
+            self.hold()
+
+    def reconcile(self) -> None:
+        """Compare what is held with the server before anything more is acquired: this machine was away."""
+        self._unsettled = True
+        self._interrupt()
+
+    def take(self, offer: Offer) -> None:
+        """Ask for other work from now on."""
+        if offer != self.beats.offer:
+            self.beats.note_offer(offer)
+            self._interrupt()
+
+    def forgive(self) -> None:
+        """Try again what failed here: the owner says that it is mended."""
+        self._exclusions.forget_all()
+        self.circuit.close()
+        self._interrupt()
+
+    async def evict(self, reason: str) -> None:
+        """Stop what runs within two seconds, keep what is finished, and give the rest back, which is no attempt."""
+        held, self._held = self._held, True  # what began meanwhile would lose its engine, and be blamed for it
+        try:
+            await self._evict(reason)
+        finally:
+            if not held:
+                self.let_go()
+
+    async def _evict(self, reason: str) -> None:
+        session = self._session
+        if session is None:
+            await self._bench.close()
+            return
+        ended = await self._end_runs(session, reason)
+        await asyncio.gather(*(self._endings.release(session, run.assignment, reason) for run in ended))
+        for run in ended:
+            session.ending.pop(run.assignment.acquirement, None)
+
+    @property
+    def under_way(self) -> list[SubtaskRun]:
+        """The subtasks that run here."""
+        return list(self._session.all_runs().values()) if self._session is not None else []
+
+    def _interrupt(self) -> None:
+        self._interrupted.set()
         self._changed.set()
 
     def tell(self, what: str) -> None:
         """What the engine is doing: downloading, loading."""
-        self._note("busy", what)
+        self.beats.note("busy", what)
 
     async def work(self, answer: RegisterAnswer) -> None:
         """Work in one session until it is replaced (raises SessionReplaced) or `stop` is called."""
         with httpx.Client(timeout=httpx.Timeout(_READ_SECONDS, connect=10)) as reader:
-            session = _Session(answer, reader)
-            async with self._beating(session):
+            session = self._session = Session(answer, reader)
+            async with self.beats.beating(session):
                 try:
                     await self._loop(session)
                 finally:
-                    await self._end_runs(session)
+                    self._session = None
+                    await self._end_runs(session, _STOPPED)
         with suppress(MinionsError):
-            await self._link.goodbye(
-                GoodbyeRequest(executor=answer.executor, session=answer.session, reason="the executor was stopped")
-            )
+            await self._link.goodbye(GoodbyeRequest(executor=answer.executor, session=answer.session, reason=_STOPPED))
 
-    async def _loop(self, session: _Session) -> None:
+    async def _loop(self, session: Session) -> None:
         failed = 0
         while not self._stopping.is_set():
             self._changed.clear()
@@ -121,6 +170,7 @@ class Agent:
                 await self._changed.wait()
                 continue
             try:
+                await self._settle(session)
                 assignment = await self._ask(session)
                 failed = 0
             except (SessionReplaced, AccessDenied):
@@ -130,8 +180,15 @@ class Agent:
                 log.warning("%s", error.message)
                 await self._pause(pause_seconds(failed, random.random()))
                 continue
-            if assignment is not None:
+            if assignment is not None and self._held:
+                await self._endings.release(session, assignment, "the owner came back")
+            elif assignment is not None:
                 self._begin(session, assignment)
+
+    async def _settle(self, session: Session) -> None:
+        if self._unsettled:
+            await self.beats.heartbeat(session)
+            self._unsettled = False
 
     async def _pause(self, seconds: float) -> None:
         """Wait, unless the executor is stopped; that a subtask ends meanwhile does not bring the server back."""
@@ -139,12 +196,23 @@ class Agent:
             async with asyncio.timeout(seconds):  # not wait_for, which before Python 3.12 may swallow a cancellation
                 await self._stopping.wait()
 
-    def _next_step(self, session: _Session) -> object:
-        feeding = sum(not run.fed.is_set() for run, _ in session.runs.values())
-        return next_step(World(feeding, len(session.runs) - feeding, self._stopping.is_set()))
+    def _next_step(self, session: Session) -> object:
+        fed = [run for run, _ in session.runs.values() if run.fed.is_set()]
+        working = sum(run.is_worked_on for run in fed)
+        return next_step(
+            World(
+                feeding=len(session.runs) - len(fed),
+                working=working,
+                delivering=len(fed) - working,
+                stopping=self._stopping.is_set(),
+                held=self._held,
+                hungry=self._bench.hungry,
+            )
+        )
 
-    async def _ask(self, session: _Session) -> Assignment | None:
-        """One long poll, given up at once when the executor is stopped."""
+    async def _ask(self, session: Session) -> Assignment | None:
+        """One long poll, given up at once when the executor is stopped, held, or wants other work."""
+        self._interrupted.clear()
         if not session.runs:
             self._note_idle()
             if self._monotonic() - self._idle_since > _IDLE_UNLOAD_SECONDS:
@@ -152,16 +220,17 @@ class Agent:
         request = AcquireRequest(
             executor=session.answer.executor,
             session=session.answer.session,
-            holds=list(session.runs),
+            holds=session.holds(),
             exclude=self._exclusions.tasks(),
+            offer=self.beats.offer,
             wait_seconds=self._poll_seconds(),
         )
-        answer = await unless(self._stopping, self._link.acquire(request))
+        answer = await unless(self._interrupted, self._link.acquire(request))
         if answer is None:
             return None
         self._drop_lost(session, answer.lost)
         if answer.assignment is None and answer.reasons and not session.runs:
-            self._note("idle", "; ".join(answer.reasons)[:500])
+            self.beats.note("idle", "; ".join(answer.reasons)[:500])
         return answer.assignment
 
     def _poll_seconds(self) -> float:
@@ -169,7 +238,7 @@ class Agent:
         left = self._exclusions.seconds_left()
         return _POLL_SECONDS if left is None else max(1.0, min(_POLL_SECONDS, left))
 
-    def _begin(self, session: _Session, assignment: Assignment) -> None:
+    def _begin(self, session: Session, assignment: Assignment) -> None:
         run = SubtaskRun(
             assignment,
             session.answer,
@@ -185,120 +254,33 @@ class Agent:
         wake = asyncio.create_task(run.fed.wait())
         wake.add_done_callback(lambda _: self._changed.set())
         task.add_done_callback(lambda _: wake.cancel())
-        self._note("busy", f"{assignment.team}/{assignment.project}/{assignment.task_name}")
+        self.beats.note("busy", f"{assignment.team}/{assignment.project}/{assignment.task_name}")
 
-    async def _carry_out(self, session: _Session, run: SubtaskRun) -> None:
-        """One subtask to its end, whatever that is; the server is told unless it knows."""
-        assignment = run.assignment
+    async def _carry_out(self, session: Session, run: SubtaskRun) -> None:
+        """One subtask to its end; who cancels it says himself how it ended."""
         try:
-            await self._do(session, run)
-            self._exclusions.forget(assignment.task)
-        except AcquirementLost:
-            log.info("%s was handed on; its output is dropped", assignment.acquirement)
-        except SessionReplaced:
-            log.info("%s is not this session's any more; its output is dropped", assignment.acquirement)
-        except (Conflict, Unavailable) as error:
-            log.warning("%s/%d: %s", assignment.task_name, assignment.subtask_id, error.message)
-            await run.keep_finished()
-            self._exclude(assignment, error)
-            await self._release(session, assignment, error.message)
-        except MinionsError as error:
-            await run.keep_finished()
-            await self._fail(session, assignment, error)
-        except Exception as error:
-            # Without its message, which may quote what the rows hold.
-            log.error("%s: %s\n%s", assignment.acquirement, type(error).__name__, _places(error))
-            await self._fail(session, assignment, MinionsError(f"an internal error ({type(error).__name__})"))
+            self._record(run, await self._endings.carry_out(session, run))
         finally:
-            session.runs.pop(assignment.acquirement, None)
+            session.runs.pop(run.assignment.acquirement, None)
             self._samples.add_rows(run.rows_done)
             if not session.runs and not self._stopping.is_set():
                 self._note_idle()  # the loop may be in the middle of asking
             self._idle_since = self._monotonic()
             self._changed.set()
 
-    async def _do(self, session: _Session, run: SubtaskRun) -> None:
-        assignment = run.assignment
-        request = await self._engine_request(session, assignment)
-        async with self._bench.engine(request) as facts:
-            self._check_pin(assignment, facts)
-            self._note("busy", f"{assignment.team}/{assignment.project}/{assignment.task_name}")
-            await run.run(facts)
-
-    async def _engine_request(self, session: _Session, assignment: Assignment) -> EngineRequest:
-        files: tuple[ModelFile, ...] = ()
-        if assignment.model.startswith("s3://"):
-            answer = await self._link.links(
-                LinksRequest(
-                    executor=session.answer.executor,
-                    session=session.answer.session,
-                    acquirement=assignment.acquirement,
-                    part_start=assignment.input.cursor,
-                )
-            )
-            files = tuple(
-                ModelFile(each.name, each.size_bytes, self._link.absolute(each.link), each.etag)
-                for each in answer.model_files
-            )
-        settings = self._settings
-        urls = {"ollama": settings.ollama_url, "openai_server": settings.openai_url}
-        return EngineRequest(
-            engine=assignment.engine,
-            model=assignment.model,
-            parameters=assignment.parameters.for_engine(),
-            cache=settings.cache,
-            files=files,
-            threads=settings.threads,
-            device=settings.device,
-            local_url=urls.get(assignment.engine),
-        )
-
-    @staticmethod
-    def _check_pin(assignment: Assignment, facts: EngineFacts) -> None:
-        pin = assignment.pin
-        if pin is not None and (pin.model_digest, pin.precision) != (facts.model_digest, facts.precision):
-            raise Conflict("this executor has other weights, or another precision, than the task was begun with")
-
-    def _exclude(self, assignment: Assignment, error: MinionsError, attempt: int | None = None) -> None:
-        name = f"{assignment.team}/{assignment.project}/{assignment.task_name}"
-        self._exclusions.add(assignment.task, f"leaves {name} alone: {error.message}", attempt)
-
-    async def _release(self, session: _Session, assignment: Assignment, reason: str) -> None:
-        with suppress(MinionsError):
-            await self._link.release(
-                ReleaseRequest(
-                    executor=session.answer.executor,
-                    session=session.answer.session,
-                    acquirement=assignment.acquirement,
-                    reason=reason[:500],
-                )
-            )
-
-    async def _fail(self, session: _Session, assignment: Assignment, error: MinionsError) -> None:
-        log.warning("%s/%d: %s", assignment.task_name, assignment.subtask_id, error.message)
-        if not isinstance(error, InputUnreadable):
-            # Another executor may be luckier; this one lets it try.
-            self._exclude(assignment, error, assignment.attempt + 1)
-        with suppress(MinionsError):
-            await self._link.fail(
-                FailRequest(
-                    executor=session.answer.executor,
-                    session=session.answer.session,
-                    acquirement=assignment.acquirement,
-                    code=error.code,
-                    message=error.message[:500],
-                )
-            )
-
-    async def _end_runs(self, session: _Session) -> None:
-        """Stop what runs, keep what is finished, give the rest back: all within two seconds."""
+    async def _end_runs(self, session: Session, reason: str) -> list[SubtaskRun]:
+        """End the engine at once, keep what is finished. Returns what is still to be given back."""
         runs = list(session.runs.values())
+        session.ending |= {run.assignment.acquirement: run for run, _ in runs}
         for _, task in runs:
             task.cancel()
-        await asyncio.gather(*(task for _, task in runs), return_exceptions=True)
-        await asyncio.gather(*(run.keep_finished() for run, _ in runs), self._bench.close(), return_exceptions=True)
+        await asyncio.gather(*(task for _, task in runs), self._bench.close(), return_exceptions=True)
+        await asyncio.gather(*(run.keep_finished() for run, _ in runs), return_exceptions=True)
+        for run, _ in runs:
+            self._record(run, "done" if run.is_done else "released", reason)
+        return [run for run, _ in runs]
 
-    def _drop_lost(self, session: _Session, lost: list[str]) -> None:
+    def _drop_lost(self, session: Session, lost: list[str]) -> None:
         for acquirement in lost:
             run, task = session.runs.get(acquirement, (None, None))
             if run is None or task is None or run.is_committing:
@@ -306,87 +288,15 @@ class Agent:
             log.info("%s was lost; it is stopped", acquirement)
             task.cancel()
             run.drop()
-            self._state_changed.set()  # who was given up for dead says that it lives
+            self._record(run, "lost")
+            self.beats.tell()  # who was given up for dead says that it lives
 
-    @asynccontextmanager
-    async def _beating(self, session: _Session) -> AsyncGenerator[None]:
-        """Heartbeats and progress reports for as long as the block runs; a replaced session ends the block."""
-        block = asyncio.current_task()
-        assert block is not None
-        replaced = False
+    async def _sample(self, rows: list[int]) -> dict[str, float]:
+        return await self._samples.take(rows, self._bench.engine_pid)
 
-        async def beat_on() -> None:
-            nonlocal replaced
-            try:
-                await self._beat(session)
-            except SessionReplaced:
-                replaced = True
-                block.cancel()
-
-        beating = asyncio.create_task(beat_on())
-        try:
-            yield
-        except asyncio.CancelledError:
-            if replaced:
-                block.uncancel()
-                raise SessionReplaced from None
-            raise
-        finally:
-            beating.cancel()
-            await asyncio.gather(beating, return_exceptions=True)
-
-    async def _beat(self, session: _Session) -> None:
-        """Tell the server how this executor is; raises SessionReplaced. Whatever else fails is tried again."""
-        answer = session.answer
-        heartbeat_at = self._monotonic()
-        while True:
-            is_heartbeat = self._state_changed.is_set() or self._monotonic() >= heartbeat_at
-            self._state_changed.clear()
-            told = True
-            try:
-                beaten = await (self._heartbeat(session) if is_heartbeat else self._report(session))
-                self._drop_lost(session, beaten.lost)
-            except SessionReplaced:
-                raise
-            except MinionsError:
-                told = False  # the loop that asks for work tells the owner
-            if is_heartbeat:
-                heartbeat_at = self._monotonic() + (answer.heartbeat_seconds if told else 0)
-            busy = session.runs or not told
-            pause = min(answer.heartbeat_seconds, answer.progress_seconds if busy else _IDLE_BEAT_SECONDS)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self._state_changed.wait()
-                await asyncio.sleep(min(_FLICKER_SECONDS, answer.progress_seconds))
-
-    async def _heartbeat(self, session: _Session) -> BeatAnswer:
-        state, reason = self._state
-        rows = [run.rows_done for run, _ in session.runs.values()]
-        return await self._link.heartbeat(
-            HeartbeatRequest(
-                executor=session.answer.executor,
-                session=session.answer.session,
-                state=state,
-                reason=reason,
-                holds=list(session.runs),
-                sample=await self._samples.take(rows, self._bench.engine_pid),
-            )
-        )
-
-    async def _report(self, session: _Session) -> BeatAnswer:
-        rows = {acquirement: run.rows_waiting for acquirement, (run, _) in session.runs.items()}
-        return await self._link.progress(
-            ProgressRequest(executor=session.answer.executor, session=session.answer.session, rows=rows)
-        )
+    def _record(self, run: SubtaskRun, ended: Ended, reason: str = "") -> None:
+        if self._history is not None:
+            self._history.add(run.assignment, run.rows_committed, run.rows_waiting, run.seconds, ended, reason)
 
     def _note_idle(self) -> None:
-        self._note("idle", "; ".join(self._exclusions.reasons())[:500] or "waiting for work")
-
-    def _note(self, state: ExecutorState, reason: str) -> None:
-        if (state, reason) != self._state:
-            self._state = (state, reason)
-            self._state_changed.set()
-
-
-def _places(error: Exception) -> str:
-    return "".join(traceback.format_tb(error.__traceback__)).rstrip()
+        self.beats.note("idle", "; ".join(self._exclusions.reasons())[:500] or "waiting for work")

@@ -35,6 +35,10 @@ class Delivery:
         self._output_link = output_link
         self.committing = False
 
+    def write_to(self, output_link: str) -> None:
+        """Where the next part is written."""
+        self._output_link = output_link
+
     async def deliver(self, data: bytes | None, request: CommitRequest) -> None:
         """Write the part and commit it. Raises AcquirementLost when the subtask has gone to somebody else meanwhile."""
         if data is not None:

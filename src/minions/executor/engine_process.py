@@ -9,14 +9,14 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from minions.domain.errors import EngineFailed, MinionsError, ModelUnavailable
+from minions.domain.errors import DiskFull, DoesNotFit, EngineFailed, MinionsError, ModelUnavailable, Unavailable
 from minions.domain.rows import Outcome
 from minions.executor.engine_frames import LENGTHS, pack, unpack_outcomes
 from minions.executor.engine_host import FACTS, REQUEST
@@ -33,7 +33,9 @@ _ENVIRONMENT = {
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
 }
-_ERRORS: dict[str, type[MinionsError]] = {error.code: error for error in (ModelUnavailable, EngineFailed)}
+_ERRORS: dict[str, type[MinionsError]] = {
+    error.code: error for error in (ModelUnavailable, EngineFailed, DoesNotFit, DiskFull, Unavailable)
+}
 
 
 class EngineCrashed(EngineFailed):
@@ -80,6 +82,7 @@ class EngineProcess:
         self._now = asyncio.get_running_loop().time
         self._last_outcome = self._now()
         self._last_sign = self._now()
+        self._suspended_at: float | None = None
 
     @classmethod
     @asynccontextmanager
@@ -90,15 +93,18 @@ class EngineProcess:
         log_path: Path,
         memory_limit_bytes: int | None = None,
         on_progress: Progress | None = None,
+        on_start: Callable[[EngineProcess], None] | None = None,
         host: Sequence[str] = HOST,
     ) -> AsyncGenerator[EngineProcess]:
         """Start a host, load the engine, and kill the host on the way out.
 
-        log_path: what libraries print is appended there. Raises ModelUnavailable or EngineFailed when it cannot be
-        loaded, EngineCrashed when the process died over it. Loading takes as long as it takes: put a deadline around
-        it, or watch `seconds_since_sign_of_life`.
+        log_path: what libraries print is appended there. on_start: told of the process before it loads. Raises
+        ModelUnavailable or EngineFailed when it cannot be loaded, EngineCrashed when the process died over it. Loading
+        takes as long as it takes: put a deadline around it, or watch `seconds_since_sign_of_life`.
         """
         engine = await cls._spawn(host, log_path)
+        if on_start is not None:
+            on_start(engine)
         tasks = [asyncio.create_task(engine._read(on_progress))]
         if memory_limit_bytes is not None:
             tasks.append(asyncio.create_task(engine._watch_memory(memory_limit_bytes)))
@@ -144,8 +150,9 @@ class EngineProcess:
 
     @property
     def stalled_seconds(self) -> float:
-        """Seconds since the last outcome while rows are under way; 0 when none is."""
-        return self._now() - self._last_outcome if self._under_way else 0.0
+        """Seconds since the last outcome while rows are under way; 0 when none is. Suspended, it does not stall."""
+        now = self._now() if self._suspended_at is None else self._suspended_at
+        return now - self._last_outcome if self._under_way else 0.0
 
     @property
     def seconds_since_sign_of_life(self) -> float:
@@ -183,6 +190,21 @@ class EngineProcess:
         if self._error is not None and self._kill_reason != "":
             raise self._error
 
+    def suspend(self) -> None:
+        """Freeze the host and all that it started: no computing until `proceed`; the memory stays taken."""
+        if self._suspended_at is None and self._process.returncode is None:
+            self._suspended_at = self._now()
+            self._signal_group(signal.SIGSTOP)
+
+    def proceed(self) -> None:
+        """Go on after `suspend`, as if no time had passed."""
+        if self._suspended_at is not None:
+            passed = self._now() - self._suspended_at
+            self._suspended_at = None
+            self._last_outcome += passed
+            self._last_sign += passed
+            self._signal_group(signal.SIGCONT)
+
     async def kill(self) -> None:
         """End the host and all that it started, at once."""
         await self._kill("")
@@ -201,8 +223,11 @@ class EngineProcess:
         self._writer.close()
 
     def _kill_group(self) -> None:
+        self._signal_group(signal.SIGKILL)
+
+    def _signal_group(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+            os.killpg(self._process.pid, number)
 
     def _send(self, frame: bytes) -> None:
         if not self._writer.is_closing():

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from minions.executor.plan import exclusion_seconds
 
 _MOST_TOLD = 256
+_REASON_CHARACTERS = 200
 
 
 @dataclass(slots=True)
 class _Exclusion:
+    name: str = ""
     reason: str = ""
     failures: int = 0
     until: float = 0.0
@@ -25,24 +27,32 @@ class Exclusions:
         self._monotonic = monotonic
         self._found: dict[str, _Exclusion] = {}
 
-    def add(self, task: str, reason: str, attempt: int | None = None) -> None:
-        """The task failed here. reason: for the owner. attempt: of the subtask, from 1, when it counts as one."""
+    def add(self, task: str, reason: str, attempt: int | None = None, name: str = "") -> None:
+        """The task failed here. attempt: of the subtask, from 1, when it counts as one. name: what people call it."""
         exclusion = self._found.setdefault(task, _Exclusion())
         exclusion.failures += 1
         exclusion.until = self._monotonic() + exclusion_seconds(exclusion.failures, attempt)
-        exclusion.reason = reason
+        exclusion.reason, exclusion.name = reason, name or task
 
     def forget(self, task: str) -> None:
         """The task works here."""
         self._found.pop(task, None)
+
+    def forget_all(self) -> None:
+        """The owner says that all is mended."""
+        self._found.clear()
 
     def tasks(self) -> list[str]:
         """Those to be left alone now; of too many, the ones that failed last."""
         return [task for task, _ in self._in_force()][-_MOST_TOLD:]
 
     def reasons(self) -> list[str]:
-        """Why they are left alone."""
-        return [exclusion.reason for _, exclusion in self._in_force()]
+        """Why they are left alone, for the owner."""
+        return [f"leaves {exclusion.name} alone: {exclusion.reason}" for _, exclusion in self._in_force()]
+
+    def leaves(self) -> dict[str, str]:
+        """The same for the server: the reasons by task."""
+        return {task: exclusion.reason[:_REASON_CHARACTERS] for task, exclusion in self._in_force()[-_MOST_TOLD:]}
 
     def seconds_left(self) -> float | None:
         """Until the first of them may be tried again; None when there is none."""

@@ -8,7 +8,10 @@ from pathlib import Path
 from minions.domain.errors import ModelUnavailable
 from minions.domain.models import ModelReference, parse_model
 from minions.executor.engines.base import EngineRequest, Progress
+from minions.executor.fitting import demand_fit
+from minions.executor.model_cache import ModelCache, full_disk_said
 from minions.executor.model_digests import files_of, path_digest
+from minions.executor.ollama_models import ollama_models
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +24,10 @@ class LocalModel:
 
 
 def resolve_model(request: EngineRequest, progress: Progress) -> LocalModel:
-    """Find the model, or fetch it into the request's cache.
+    """Find the model, or fetch it into the request's cache, where nobody deletes it while this process lives.
 
-    Raises ModelUnavailable, which says what is missing and where it was looked for.
+    Raises ModelUnavailable, which says what is missing and where it was looked for; DiskFull, DoesNotFit and
+    Unavailable when this machine cannot have it now.
     """
     reference = parse_model(request.model)
     match reference.source:
@@ -33,14 +37,35 @@ def resolve_model(request: EngineRequest, progress: Progress) -> LocalModel:
             # Imported late: the hub's library takes long to import, and a path needs none of it.
             from minions.executor.hub_models import fetch_from_hub
 
-            path, commit = fetch_from_hub(reference, request.cache / "hf", progress)
+            with full_disk_said():
+                path, commit = fetch_from_hub(
+                    reference,
+                    request.cache / "hf",
+                    _shared(request),
+                    progress,
+                    lambda size_bytes: demand_fit(request, size_bytes),
+                )
             return LocalModel(path, commit, _bytes_of(path))
         case "object":
             from minions.executor.object_models import fetch_objects
 
-            return _fetched(reference, fetch_objects(reference, request.files, request.cache, progress), request.cache)
+            demand_fit(request, sum(file.size_bytes for file in request.files))
+            with full_disk_said():
+                path = fetch_objects(reference, request.files, request.cache, _shared(request), progress)
+            return _fetched(reference, path, request.cache)
         case "ollama" | "openai":
             raise ModelUnavailable(f"{reference} is served by a local server; the {request.engine} engine needs files")
+        case "commit":
+            raise ModelUnavailable(f"{reference} is what commands run from; the {request.engine} engine needs files")
+
+
+def _shared(request: EngineRequest) -> ModelCache:
+    url = request.ollama_url
+    return ModelCache(
+        request.cache,
+        limit_bytes=request.cache_limit_bytes,
+        elsewhere_bytes=lambda: sum(each.size_bytes for each in ollama_models(url)) if url else 0,
+    )
 
 
 def _on_disk(path: Path, cache: Path, progress: Progress) -> LocalModel:

@@ -37,23 +37,30 @@ Step = Rest | Acquire
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What the agent sees. feeding: subtasks that still have rows to hand to the engine; delivering: all others under
-    way. stopping: it was told to stop."""
+    """What the agent sees. feeding: subtasks that still have rows to hand to the engine; working: of the others, those
+    with rows that it has not answered; delivering: the rest. hungry: the engine could work on more rows at once.
+    stopping: it was told to stop. held: nothing new may begin, for the owner's sake."""
 
     feeding: int
+    working: int
     delivering: int
     stopping: bool
+    held: bool = False
+    hungry: bool = False
 
 
-_MOST_DELIVERING = 2
+_MOST_BEHIND = 2
+_MOST_UNDER_WAY = 64
 
 
 def next_step(world: World) -> Step:
     """Ask for the next subtask as soon as the last one has handed all its rows to the engine, so that the engine never
-    waits for the network; but do not pile up work that cannot be delivered."""
-    if world.stopping or world.feeding or world.delivering > _MOST_DELIVERING:
+    waits for the network; and go on while subtasks are too small to fill it. But do not pile up work that cannot be
+    delivered."""
+    behind = world.working + world.delivering
+    if world.stopping or world.held or world.feeding or world.delivering > _MOST_BEHIND or behind >= _MOST_UNDER_WAY:
         return Rest()
-    return Acquire()
+    return Acquire() if world.hungry or behind <= _MOST_BEHIND else Rest()
 
 
 def stall_limit_seconds(

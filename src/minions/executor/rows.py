@@ -5,8 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from minions.domain.errors import EngineFailed
 from minions.domain.rows import Outcome, Row, RowCode
-from minions.domain.specification import CompleteParameters, EmbedParameters
+from minions.domain.specification import CommandParameters, CompleteParameters, EmbedParameters, RowParameters
+from minions.wire.executor import Assignment
+
+
+def row_parameters(assignment: Assignment) -> RowParameters:
+    """What the task asks for its rows. Raises EngineFailed for one that has none: this executor did not offer that."""
+    if isinstance(assignment.parameters, CommandParameters):
+        raise EngineFailed("commands are run by an executor that was started with --kind command")
+    return assignment.parameters
 
 
 def text_of(row: Row, parameters: EmbedParameters | CompleteParameters) -> str | Outcome:

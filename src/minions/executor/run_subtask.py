@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 
 import httpx
 
-from minions.domain.errors import MinionsError
+from minions.domain.errors import EngineFailed, InputUnreadable, MinionsError
 from minions.domain.rows import Outcome, Row
 from minions.executor.delivery import Delivery
 from minions.executor.engines.base import EngineFacts
+from minions.executor.parts import Range, Slot, commit_request, write_part
 from minions.executor.reading import row_bytes, row_chunks
-from minions.executor.rows import text_of, wanted_columns
+from minions.executor.rerun import Rerun, earlier_rerun
+from minions.executor.rows import row_parameters, text_of, wanted_columns
 from minions.executor.server_link import ServerLink
+from minions.executor.vector_health import VectorHealth
 from minions.executor.workbench import Workbench
+from minions.formats.merge import MergedPart, merge_rows
 from minions.formats.part import PartWriter
-from minions.wire.executor import Assignment, CommitRequest, LinksRequest, RegisterAnswer
+from minions.wire.executor import Assignment, CommitRequest, InputPiece, LinksRequest, RegisterAnswer, Retry
 
 _MOST_ROWS_A_PART = 50_000
 _MOST_BYTES_A_PART = 64 << 20
@@ -29,19 +31,11 @@ _HELD_PARTS = 2  # so many parts' worth of rows are held while a part cannot be 
 _HURRIED_SECONDS = 1.0
 
 
-@dataclass(slots=True, eq=False)
-class _Slot:
-    """A row in input order, and its outcome once it is known. size: about how much memory it takes."""
-
-    row: Row
-    size: int
-    outcome: Outcome | None = None
-
-
 class SubtaskRun:
     """One subtask under way. `run` ends when it is done; after it was cancelled, `keep_finished` saves what is done.
 
-    fed: set once all rows were handed to the engine, so that the next subtask may begin.
+    fed: set once all rows were handed to the engine, so that the next subtask may begin. is_done: the last part was
+    committed.
     """
 
     def __init__(
@@ -66,7 +60,7 @@ class SubtaskRun:
         self._monotonic = monotonic
         self._ask = LinksRequest(executor=session.executor, session=session.session, acquirement=assignment.acquirement)
         self._delivery = Delivery(link, client, self._ask, assignment.output_link)
-        self._slots: deque[_Slot] = deque()
+        self._slots: deque[Slot] = deque()
         self._unanswered = 0
         self._committed = 0
         self._held_bytes = 0
@@ -78,10 +72,26 @@ class SubtaskRun:
         self._part_begun = self._part_due = monotonic()
         self._facts: EngineFacts | None = None
         self._delivering: asyncio.Task[None] | None = None
+        self._rerun: Rerun | None = None
+        self._begun = monotonic()
+        self._health = VectorHealth(assignment.attempt)
+        self.is_done = False
 
     async def run(self, facts: EngineFacts) -> None:
         """Do the subtask with a loaded engine. Raises AcquirementLost, EngineFailed, InputUnreadable, …"""
         self._facts = facts
+        retry = self.assignment.retry
+        try:
+            if retry is not None:
+                await self._run_again(retry)
+            if retry is None or not retry.complete:
+                await self._run_rest(facts)
+        finally:
+            self.fed.set()
+            self._bench.withdraw(self._break)
+
+    async def _run_rest(self, facts: EngineFacts) -> None:
+        """Run all rows from the cursor on."""
         self._part_begun = self._monotonic()
         self._part_due = self._part_begun + self._part_seconds
         reading = asyncio.create_task(self._feed(facts))
@@ -104,10 +114,46 @@ class SubtaskRun:
                 await self._commit_finished()
             await self._commit(list(self._slots), final=True)
         finally:
-            self.fed.set()
-            self._bench.withdraw(self._break)
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
+
+    async def _run_again(self, retry: Retry) -> None:
+        """Put parts with failed rows that were run again in the place of those in which they failed."""
+        if not retry.parts and retry.complete:
+            raise MinionsError("nothing of this subtask is left to be run again")
+        for earlier in retry.parts:
+            links = await self._link.links(self._ask.model_copy(update={"part_start": earlier.start, "earlier": True}))
+            self._delivery.write_to(links.output_link)
+            self._cursor, self._part_begun = earlier.start, self._monotonic()
+            self._rerun = await earlier_rerun(
+                earlier,
+                self._link.absolute(links.earlier_link or ""),
+                retry.codes,
+                self.assignment.output_format,
+                self._reader,
+                is_last=retry.complete and earlier is retry.parts[-1],
+            )
+            await self._run_part_again(self._rerun)
+        if retry.parts and not retry.complete:
+            links = await self._link.links(self._ask.model_copy(update={"part_start": retry.resume_at}))
+            self._delivery.write_to(links.output_link)
+        self._cursor = retry.resume_at
+
+    async def _run_part_again(self, rerun: Rerun) -> None:
+        async with aclosing(self._chunks(rerun.piece(self.assignment.input))) as chunks:
+            async for chunk in chunks:
+                await self._submit([row for row in chunk if row.position in rerun.wanted], bounded=False)
+                if chunk[-1].position >= rerun.positions[-1]:
+                    break
+        self._check_read(rerun)
+        if rerun.is_last:
+            self.fed.set()
+        while self._unanswered and self._broken is None:
+            self._stirred.clear()
+            await self._stirred.wait()
+        if self._broken is not None:
+            raise self._broken
+        await self._start_delivery(self._deliver_again(rerun))
 
     async def keep_finished(self) -> None:
         """Commit what is finished, in a hurry, because the machine is wanted back. `run` has ended before.
@@ -120,9 +166,12 @@ class SubtaskRun:
                 if self._delivering is not None:
                     await self._delivering
                     self._delivering = None
-                if self._facts is None:
+                if self._facts is None or self._health.complaint is not None:
                     return
-                if self._read_all and self._slots and not self._unanswered:
+                if self._rerun is not None:
+                    if self.rows_waiting:
+                        await self._start_delivery(self._deliver_again(self._rerun))
+                elif self._read_all and self._slots and not self._unanswered:
                     await self._commit(list(self._slots), final=True)
                 else:
                     await self._commit_finished()
@@ -132,6 +181,21 @@ class SubtaskRun:
         """Deliver nothing any more."""
         if self._delivering is not None:
             self._delivering.cancel()
+
+    @property
+    def rows_committed(self) -> int:
+        """Rows that the server has."""
+        return self._committed
+
+    @property
+    def seconds(self) -> float:
+        """Since this subtask came here."""
+        return self._monotonic() - self._begun
+
+    @property
+    def is_worked_on(self) -> bool:
+        """Whether the engine has rows of it."""
+        return self._unanswered > 0
 
     @property
     def rows_done(self) -> int:
@@ -150,30 +214,34 @@ class SubtaskRun:
 
     async def _feed(self, facts: EngineFacts) -> None:
         """Read rows and hand them to the engine, as it has room for them."""
-        piece = self.assignment.input
-        columns = wanted_columns(self.assignment.parameters)
-        url = self._link.absolute(piece.link)
-        chunks = row_chunks(piece, url, columns, facts.chunk_rows, self._fresh_url, self._reader)
-        async with aclosing(chunks):
+        piece = self.assignment.input.model_copy(update={"cursor": self._cursor})
+        async with aclosing(self._chunks(piece)) as chunks:
             async for chunk in chunks:
                 await self._submit(chunk)
         self._read_all = True
         self.fed.set()
 
+    def _chunks(self, piece: InputPiece) -> AsyncGenerator[list[Row]]:
+        assert self._facts is not None
+        columns = wanted_columns(row_parameters(self.assignment))
+        url = self._link.absolute(piece.link)
+        return row_chunks(piece, url, columns, self._facts.chunk_rows, self._fresh_url, self._reader)
+
     async def _fresh_url(self) -> str:
         return self._link.absolute((await self._link.links(self._ask)).input_link)
 
-    async def _submit(self, chunk: list[Row]) -> None:
-        while (
+    async def _submit(self, chunk: list[Row], *, bounded: bool = True) -> None:
+        """bounded: wait while more is held than will soon be delivered."""
+        while bounded and (
             len(self._slots) >= _HELD_PARTS * _MOST_ROWS_A_PART or self._held_bytes >= _HELD_PARTS * _MOST_BYTES_A_PART
         ):
             self._room.clear()
             await self._room.wait()
-        asked: list[_Slot] = []
+        asked: list[Slot] = []
         texts: list[str] = []
         for row in chunk:
-            slot = _Slot(row, row_bytes(row))
-            text = text_of(row, self.assignment.parameters)
+            slot = Slot(row, row_bytes(row))
+            text = text_of(row, row_parameters(self.assignment))
             if isinstance(text, Outcome):
                 slot.outcome = text
             else:
@@ -190,11 +258,21 @@ class SubtaskRun:
             slot.size += made
             self._held_bytes += made
             self._unanswered -= 1
+            self._health.look(outcome)
+            if (complaint := self._health.complaint) is not None:
+                self._break(EngineFailed(complaint))
             self._stirred.set()
 
         if texts:
             await self._bench.submit(texts, answer, self._break)
         self._stirred.set()
+
+    def _check_read(self, rerun: Rerun) -> None:
+        try:
+            rerun.check_read([slot.row.position for slot in self._slots])
+        except InputUnreadable:
+            self._rerun = None  # nothing of it may be kept
+            raise
 
     def _break(self, error: MinionsError) -> None:
         self._broken = error
@@ -210,7 +288,7 @@ class SubtaskRun:
     async def _commit_finished(self) -> None:
         """Commit one part of rows that are finished without a gap, short of the end of the range."""
         end = self.assignment.input.end
-        finished: list[_Slot] = []
+        finished: list[Slot] = []
         size = 0
         for slot in self._slots:
             if slot.outcome is None or (end is not None and slot.row.next_position >= end):
@@ -223,69 +301,64 @@ class SubtaskRun:
             await self._commit(finished, final=False)
         self._part_due = self._monotonic() + self._part_seconds
 
-    async def _commit(self, slots: list[_Slot], *, final: bool) -> None:
-        self._delivering = asyncio.create_task(self._deliver(slots, final=final))
+    async def _commit(self, slots: list[Slot], *, final: bool) -> None:
+        await self._start_delivery(self._deliver(slots, final=final))
+
+    async def _start_delivery(self, delivery: Coroutine[None, None, None]) -> None:
+        """Deliver to the end, though whoever waits for it is cancelled."""
+        self._delivering = asyncio.create_task(delivery)
         self._delivering.add_done_callback(
             lambda done: done.cancelled() or done.exception()
         )  # who is gone asks no more
         await asyncio.shield(self._delivering)
         self._delivering = None
 
-    async def _deliver(self, slots: list[_Slot], *, final: bool) -> None:
-        assert self._facts is not None
-        piece, facts = self.assignment.input, self._facts
-        data, writer = await asyncio.to_thread(self._write, slots, facts)
+    async def _deliver(self, slots: list[Slot], *, final: bool) -> None:
+        piece = self.assignment.input
+        data, writer = await asyncio.to_thread(self._write, slots)
         end = slots[-1].row.next_position if slots else self._cursor
         if final and piece.end is not None:
             end = piece.end
-        now = self._monotonic()
         by_bytes = piece.format != "parquet" and piece.compression == "none"
-        await self._delivery.deliver(
-            data,
-            CommitRequest(
-                executor=self._session.executor,
-                session=self._session.session,
-                acquirement=self.assignment.acquirement,
-                task=self.assignment.task,
-                subtask_id=self.assignment.subtask_id,
-                part_start=self._cursor,
-                part_end=end,
-                final=final,
-                rows=writer.rows,
-                failed_rows=writer.failed_rows,
-                truncated_rows=writer.truncated_rows,
-                failures=dict(writer.failures),
-                sha256=hashlib.sha256(data).hexdigest() if data is not None else None,
-                size_bytes=len(data or b""),
-                input_bytes=end - self._cursor if by_bytes else 0,
-                seconds=max(0.0, now - self._part_begun),
-                input_tokens=writer.input_tokens,
-                output_tokens=writer.output_tokens,
-                engine_version=facts.engine_version,
-                model_digest=facts.model_digest,
-                device=facts.device,
-                precision=facts.precision,
-            ),
-        )
-        self._part_begun = now
-        self._cursor = end
+        request = self._request(data, writer, end, final)
+        if by_bytes:
+            request = request.model_copy(update={"input_bytes": end - self._cursor})
+        await self._deliver_part(data, request)
         self._committed += len(slots)
         for _ in slots:
             self._held_bytes -= self._slots.popleft().size
         self._room.set()
 
-    def _write(self, slots: list[_Slot], facts: EngineFacts) -> tuple[bytes | None, PartWriter]:
-        parameters = self.assignment.parameters
-        writer = PartWriter(
-            parameters.kind,
-            self.assignment.output_format,
-            parameters.id,
-            parameters.keep,
-            self.assignment.input.name,
-            facts.dimension,
-            facts.model_digest,
-        )
-        for slot in slots:
-            assert slot.outcome is not None
-            writer.add(slot.row, slot.outcome)
-        return (writer.finish() if slots else None), writer
+    async def _deliver_again(self, rerun: Rerun) -> None:
+        """Deliver the earlier part with the rows that have been run again by now."""
+        done = [slot for slot in self._slots if slot.outcome is not None]
+        unfinished = not rerun.read_all or len(done) < len(self._slots)
+
+        def merge() -> MergedPart:
+            return merge_rows(rerun.table, self._write(done)[0], self.assignment.output_format)
+
+        merged = await asyncio.to_thread(merge)
+        request = self._request(merged.data, merged, rerun.earlier.end, rerun.is_last and not unfinished)
+        said = {"kept_rows": rerun.earlier.rows - len(done), "unfinished": unfinished or None}
+        await self._deliver_part(merged.data, request.model_copy(update=said))
+        self._rerun = None
+        self._committed += len(done)
+        self._slots.clear()
+        self._held_bytes = 0
+
+    async def _deliver_part(self, data: bytes | None, request: CommitRequest) -> None:
+        await self._delivery.deliver(data, request)
+        self.is_done = request.final
+        self._part_begun += request.seconds
+        self._cursor = request.part_end
+
+    def _request(self, data: bytes | None, counted: PartWriter | MergedPart, end: int, final: bool) -> CommitRequest:
+        """The commit of a part that begins at the cursor."""
+        assert self._facts is not None
+        seconds = max(0.0, self._monotonic() - self._part_begun)
+        whole = Range(self._cursor, end, final)
+        return commit_request(self._ask, self.assignment, self._facts, data, counted, whole, seconds)
+
+    def _write(self, slots: Sequence[Slot]) -> tuple[bytes | None, PartWriter]:
+        assert self._facts is not None
+        return write_part(self.assignment, self._facts, slots)

@@ -115,7 +115,8 @@ class ServerLink:
         try:
             answer = await self._client.post(
                 f"{self._server}api/v1/executor/{verb}",
-                content=request.model_dump_json(),
+                # Without what is not given: an older server refuses fields that it does not know.
+                content=request.model_dump_json(exclude_none=True),
                 headers={"Content-Type": "application/json"},
                 timeout=httpx.Timeout(seconds, connect=min(10, seconds)),
             )

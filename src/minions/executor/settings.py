@@ -11,7 +11,9 @@ class ExecutorSettings:
     """How an executor runs.
 
     state: a directory of its own (identity, lock, logs). cache: where models are kept. kinds: what it takes (embed,
-    complete). memory_mb: what a model may use; None: three quarters of the machine's. threads: CPU threads of an
+    complete); None: what the owner's file says. memory_mb: what a model may use; None: what the owner's file says, else
+    three quarters of the machine's. owner_file: when and how the machine is lent; None: always. facts_file: describes
+    the machine in place of the probes, for tests. threads: CPU threads of an
     engine; None lets it choose. device: mps, cuda or cpu; None takes the best there is. ollama_url: None looks for
     this machine's own Ollama. openai_url: None means that this engine is not offered. part_seconds: how often a long
     subtask commits what it has.
@@ -23,7 +25,7 @@ class ExecutorSettings:
     state: Path
     cache: Path
     owner: str = ""
-    kinds: tuple[str, ...] = ("embed", "complete")
+    kinds: tuple[str, ...] | None = None
     preferences: tuple[str, ...] = ()
     memory_mb: int | None = None
     threads: int | None = None
@@ -31,3 +33,5 @@ class ExecutorSettings:
     ollama_url: str | None = None
     openai_url: str | None = None
     part_seconds: float = 60.0
+    owner_file: Path | None = None
+    facts_file: Path | None = None

@@ -15,11 +15,13 @@ from minions.domain.rows import Outcome, RowCode
 from minions.domain.specification import CompleteParameters, EmbedParameters
 from minions.executor.engine_process import HOST, EngineCrashed, EngineProcess
 from minions.executor.engines.base import HARMLESS_TEXT, EngineFacts, EngineRequest
+from minions.executor.ollama_memory import free_memory
 from minions.executor.plan import Gaps, halves, load_limit_seconds, stall_limit_seconds
 
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 1.0
+_ROWS_PER_SLOT = 2  # one that is worked on, one that waits for its end
 _IDLE_CRASHES = 3  # ends of an engine that had nothing to work on, before it is given up
 
 
@@ -75,11 +77,16 @@ class Workbench:
         self._logs = logs
         self._memory_limit_bytes = memory_limit_bytes
         self._tell = tell
+        self._on_hungry: Callable[[], None] = lambda: None
         self._host = host
         self._stall_limit = stall_limit
         self._request: EngineRequest | None = None
         self._serving: asyncio.Task[None] | None = None
         self._engine: EngineProcess | None = None
+        self._process: EngineProcess | None = None  # there before the engine is loaded
+        self._load_limit: asyncio.Timeout | None = None
+        self._load_seconds_left = 0.0
+        self._suspended = False
         self._facts: asyncio.Future[EngineFacts] | None = None
         self._users = 0
         self._changed = asyncio.Condition()
@@ -151,6 +158,26 @@ class Workbench:
         """End the engine at once."""
         await self._stop()
 
+    def suspend(self) -> None:
+        """Freeze the engine, loaded or not, until `proceed`; one that starts meanwhile is frozen as well."""
+        if not self._suspended:
+            self._suspended = True
+            self._freeze()
+
+    def proceed(self) -> None:
+        """Go on. The time that passed counts neither as loading nor as stalling."""
+        if not self._suspended:
+            return
+        self._suspended = False
+        if self._load_limit is not None and self._load_limit.when() is None:
+            self._load_limit.reschedule(asyncio.get_running_loop().time() + self._load_seconds_left)
+        if self._process is not None:
+            self._process.proceed()
+
+    def limit_memory(self, limit_bytes: int | None) -> None:
+        """What an engine may hold; for those that start from now on."""
+        self._memory_limit_bytes = limit_bytes
+
     @property
     def loaded(self) -> str | None:
         """The model in memory."""
@@ -158,8 +185,18 @@ class Workbench:
 
     @property
     def engine_pid(self) -> int | None:
-        """The process of the engine that is loaded."""
-        return self._engine.pid if self._engine is not None else None
+        """The process of the engine, loaded or still loading."""
+        return self._process.pid if self._process is not None else None
+
+    @property
+    def hungry(self) -> bool:
+        """Whether the engine will have nothing for some of its slots before it is asked for the next rows."""
+        rows = len(self._work.sent) + sum(map(len, self._work.fresh))
+        return self._engine is not None and rows < _ROWS_PER_SLOT * self._engine.facts.parallel_rows
+
+    def when_hungry(self, call: Callable[[], None]) -> None:
+        """Have `call` called whenever `hungry` may have become true."""
+        self._on_hungry = call
 
     def _rows_waiting(self) -> int:
         return len(self._work.all_jobs())
@@ -174,7 +211,9 @@ class Workbench:
         if self._serving is not None:
             self._serving.cancel()
             await asyncio.gather(self._serving, return_exceptions=True)
-        self._serving = self._request = self._engine = None
+            if self._request is not None:
+                await free_memory(self._request)
+        self._serving = self._request = self._engine = self._process = None
 
     async def _serve(self, request: EngineRequest) -> None:
         """Keep an engine running until cancelled, or until it has to be given up."""
@@ -191,22 +230,25 @@ class Workbench:
         except OSError as failed:
             error = EngineFailed(f"the engine's process cannot be started: {(failed.strerror or 'unknown').lower()}")
         finally:
-            self._engine = None
+            self._engine = self._process = None
             self._give_up(error or EngineFailed("the engine was stopped"))
 
     async def _serve_once(self, request: EngineRequest) -> None:
         starting = EngineProcess.start(
-            request,
+            replace(request, memory_limit_bytes=self._memory_limit_bytes),
             log_path=self._logs / "engine.log",
             memory_limit_bytes=self._memory_limit_bytes,
-            on_progress=self._on_progress,
+            on_progress=lambda what, done, total: self._on_progress(f"{what} {request.model}", done, total),
+            on_start=self._note_process,
             host=self._host,
         )
         try:
-            async with asyncio.timeout(load_limit_seconds(request)):
+            async with asyncio.timeout(load_limit_seconds(request)) as self._load_limit:
                 engine = await starting.__aenter__()
         except TimeoutError:
             raise EngineFailed(f"the model was not loaded within {load_limit_seconds(request):.0f} s") from None
+        finally:
+            self._load_limit = None
         try:
             self._engine = engine
             assert self._facts is not None
@@ -214,11 +256,23 @@ class Workbench:
                 self._facts.set_result(engine.facts)
             await self._pump(engine, request)
         finally:
-            self._engine = None
+            self._engine = self._process = None
             await starting.__aexit__(None, None, None)
 
+    def _note_process(self, process: EngineProcess) -> None:
+        self._process = process
+        if self._suspended:
+            self._freeze()
+
+    def _freeze(self) -> None:
+        if self._load_limit is not None and (due := self._load_limit.when()) is not None:
+            self._load_seconds_left = due - asyncio.get_running_loop().time()
+            self._load_limit.reschedule(None)
+        if self._process is not None:
+            self._process.suspend()
+
     def _on_progress(self, what: str, done: int, total: int | None) -> None:
-        self._tell(f"{what} {done / total:.0%}" if total else what)
+        self._tell(f"{what}: {100 * done / total:.0f} %" if total else what)
 
     async def _pump(self, engine: EngineProcess, request: EngineRequest) -> None:
         """Send, receive and watch, until the engine dies; what ended it is raised."""
@@ -231,6 +285,8 @@ class Workbench:
                         job.answer(outcome)
                 self._under_way_changed.set()
                 self._stirred.set()
+                if self.hungry:
+                    self._on_hungry()
         finally:
             for helper in helpers:
                 helper.cancel()

@@ -6,6 +6,7 @@ import asyncio
 import json
 import secrets
 import socket
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -18,8 +19,11 @@ import uvicorn
 from minions.domain.specification import CompleteParameters, EmbedParameters
 from minions.domain.subtask import GiveBack
 from minions.executor.agent import Agent
+from minions.executor.circuit import Circuit
 from minions.executor.engines.base import EngineFacts
+from minions.executor.history import History
 from minions.executor.main import work_in_sessions
+from minions.executor.places import HISTORY_FILE
 from minions.executor.plan import stall_limit_seconds
 from minions.executor.server_link import ServerLink
 from minions.executor.settings import ExecutorSettings
@@ -40,7 +44,8 @@ Row = dict[str, Any]
 
 @dataclass(slots=True)
 class Running:
-    """An executor at work. problems: what it told its owner about the server. cache: where its engine keeps notes."""
+    """An executor at work. problems: what it told its owner about the server; told: what its engine was
+    doing. cache: where its engine keeps notes."""
 
     agent: Agent
     bench: Workbench
@@ -49,6 +54,7 @@ class Running:
     cache: Path
     state: Path
     problems: list[str]
+    told: list[str]
 
     async def stop(self) -> None:
         """As SIGTERM does."""
@@ -181,6 +187,7 @@ class Rig:
         url: str | None = None,
         monotonic: Callable[[], float] | None = None,
         files: Mapping[str, str] | None = None,
+        circuit: Circuit | None = None,
     ) -> AsyncGenerator[Running]:
         """An executor, stopped at the end of the block unless it was before. files: what its engine finds."""
         self._executors += 1
@@ -195,6 +202,7 @@ class Rig:
             threads=1, device="cpu",
         )  # fmt: skip
         problems: list[str] = []
+        told: list[str] = []
 
         def stall_limit(facts: EngineFacts, parameters: EmbedParameters | CompleteParameters, longest: float) -> float:
             return stall_limit_seconds(facts, parameters, longest) if stall_seconds is None else stall_seconds
@@ -202,7 +210,7 @@ class Rig:
         bench = Workbench(
             logs=state,
             memory_limit_bytes=memory_limit_bytes,
-            tell=lambda _: None,
+            tell=told.append,
             host=host,
             stall_limit=stall_limit,
         )
@@ -217,10 +225,18 @@ class Rig:
             ) as link,
             httpx.AsyncClient() as client,
         ):
-            given = {} if monotonic is None else {"monotonic": monotonic}
-            agent = Agent(settings, link, client, bench, **given)
+            history = History(state / HISTORY_FILE)
+            agent = Agent(
+                settings,
+                link,
+                client,
+                bench,
+                history=history,
+                circuit=circuit,
+                monotonic=monotonic or time.monotonic,
+            )
             working = asyncio.create_task(work_in_sessions(agent, link, request, stopped))
-            running = Running(agent, bench, working, stopped, cache, state, problems)
+            running = Running(agent, bench, working, stopped, cache, state, problems, told)
             try:
                 yield running
             finally:

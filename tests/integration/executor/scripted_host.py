@@ -8,12 +8,14 @@ import struct
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from minions.domain.errors import ModelUnavailable
-from minions.domain.rows import Outcome
+from minions.domain.errors import DiskFull, ModelUnavailable
+from minions.domain.rows import Outcome, RowCode
 from minions.executor import engine_host
 from minions.executor.engines.base import Emit, EngineFacts, EngineRequest, Fail, Progress, refusal
+from minions.executor.fitting import demand_fit
 
 HOST = ("-m", "tests.integration.executor.scripted_host")
 CHUNK_ROWS = 8
@@ -25,19 +27,30 @@ class ScriptedEngine:
     """Models: /m/… works, /m/missing cannot be loaded, /m/broken ends over every row, /m/unloadable over loading.
 
     Texts: `abort …` ends the process, `hang …` is never answered, `grow …` takes 400 MB, `slow …` takes 30 ms,
-    `wait PATH` is answered once the file exists; all others at once.
+    `wait PATH` is answered once the file exists; `need PATH …` is refused until the file exists; all others at once.
+    What begins with `chance` has another vector each time, like a reply at a temperature.
+    Files in the cache: `block-after`: after so many rows it says nothing more; `out-of-order`: it ends over every row;
+    `sick`: its vectors are not finite; `too-large`: the weights take 18 GB, and 16 are lent; `disk-full`: there is no
+    room for them.
     """
 
     def __init__(self, request: EngineRequest) -> None:
         self._request = request
         self._held: list[bytes] = []
+        self._done = 0
 
     def load(self, progress: Progress) -> EngineFacts:
         """See Engine.load."""
         model = self._request.model
         self._note("loaded.txt", model)
+        progress("downloading", 43, 100)
+        progress("loading", 0, None)
         if model == "/m/missing" or (self._request.cache / "no-model").exists():
             raise ModelUnavailable(f"there is no model at {model} on this machine")
+        if (self._request.cache / "too-large").exists():
+            demand_fit(replace(self._request, memory_limit_bytes=16 << 30), 18 << 30)
+        if (self._request.cache / "disk-full").exists():
+            raise DiskFull(f"the disk is full: {model} takes 6 GB more")
         if model == "/m/unloadable":
             os.abort()
         digest_file = self._request.cache / "digest"
@@ -49,13 +62,25 @@ class ScriptedEngine:
         for key, text in zip(keys, texts, strict=True):
             if (refused := refusal(text)) is not None:
                 emit(key, refused)
+            elif text.startswith("need ") and not Path(text.split()[1]).exists():
+                self._note("refused.txt", text)
+                emit(key, Outcome(RowCode.ENGINE_REFUSED, "not now"))
             elif not text.startswith("hang"):
                 self._obey(text)
+                self._done += 1
                 self._note("done.txt", text.replace("\n", " "))
-                emit(key, Outcome(vector=vector_of(text, self._request.model), input_tokens=len(text)))
+                if (self._request.cache / "sick").exists():
+                    emit(key, Outcome(RowCode.VECTOR_NOT_FINITE, "4 of 4 numbers are not finite"))
+                    continue
+                said = f"{text} {os.urandom(8).hex()}" if text.startswith("chance") else text
+                emit(key, Outcome(vector=vector_of(said, self._request.model), input_tokens=len(text)))
 
     def _obey(self, text: str) -> None:
-        if self._request.model == "/m/broken" or text.startswith("abort"):
+        block_after = self._request.cache / "block-after"
+        while block_after.exists() and self._done >= int(block_after.read_text()):
+            time.sleep(0.01)
+        out_of_order = (self._request.cache / "out-of-order").exists()
+        if self._request.model == "/m/broken" or out_of_order or text.startswith("abort"):
             time.sleep(0.02)  # what was emitted before reaches the executor
             os.abort()
         if text.startswith("grow"):

@@ -7,10 +7,23 @@ from pathlib import Path
 
 import pytest
 
+from minions.executor.plan import pause_seconds
 from tests.integration.executor.deployment import Rig
 from tests.integration.executor.test_eviction import check_rows
 
 TEXTS = [f"slow {n}" for n in range(60)]
+
+
+@pytest.fixture(autouse=True)
+def _soon_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What failed is tried again after a tenth of the time; how the pauses grow is tested with the plan."""
+    for module in ("agent", "delivery", "server_link"):
+        monkeypatch.setattr(f"minions.executor.{module}.pause_seconds", _tenth_of_the_pause)
+    monkeypatch.setattr("minions.objects.http_source._FIRST_PAUSE_SECONDS", 0.025)
+
+
+def _tenth_of_the_pause(failed: int, chance: float) -> float:
+    return pause_seconds(failed, chance) / 10
 
 
 async def test_a_commit_whose_answer_is_lost_gets_the_same_answer(deployed: Rig) -> None:

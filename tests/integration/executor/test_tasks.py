@@ -106,7 +106,7 @@ async def test_other_weights_than_the_tasks_are_left_alone(deployed: Rig) -> Non
     async with deployed.executor() as first:
         await deployed.until(task, lambda view: view["subtasks"]["done"] >= 1)
         async with deployed.executor(files={"digest": "f" * 64}) as second:
-            await reason_of(deployed, "e2", "other weights")
+            await reason_of(deployed, "e2", "this executor has the weights fffffffffffffffffff, not ")
             view = await deployed.ended(task)
     assert view["state"] == "completed"
     assert {part["executor"] for part in await deployed.parts(task)} == {"e1"}

@@ -8,7 +8,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from minions.executor.device import describe, installed_engines, model_memory_mb, parse_cpuinfo
+from minions.executor.device import describe, installed_engines, known_models, model_memory_mb
+from minions.executor.model_cache import ModelCache
+from minions.executor.ollama_models import OllamaModel, parse_tags
 from minions.executor.settings import ExecutorSettings
 
 SETTINGS = ExecutorSettings("http://s", "t", "n", Path("s"), Path("c"))
@@ -30,24 +32,52 @@ def test_engines_are_offered_when_they_are_installed_or_named(monkeypatch: pytes
 def test_memory_is_what_was_set_or_three_quarters() -> None:
     assert model_memory_mb(replace(SETTINGS, memory_mb=1000)) == 1000
     total = psutil.virtual_memory().total / (1 << 20)
-    assert model_memory_mb(SETTINGS) == pytest.approx(0.75 * total, abs=2)
+    assert model_memory_mb(replace(SETTINGS, device="cpu")) == pytest.approx(0.75 * total, abs=2)
 
 
-def test_the_machine_is_described() -> None:
-    found = describe()
+def test_the_machine_is_described_with_what_lies_on_it(tmp_path: Path) -> None:
+    settings = replace(SETTINGS, cache=tmp_path)
+    put(tmp_path, "hf/models--org--name/blobs/a", 1000)
+    put(tmp_path, "hf/models--org--chat/snapshots/1/chat-q4.gguf", 500)
+    cache, folder = ModelCache(tmp_path), tmp_path / "objects" / "abc"
+    put(tmp_path, "objects/abc/weights", 10)
+    cache.use(folder, "s3://models/one")
+    cache.leave(folder)
+    found = describe(settings)
     assert found["cores"] >= 1
     assert found["memory_mb"] > 100
+    assert found["disk_free_mb"] <= found["disk_mb"]
     assert found["system"]
+    assert found["engines"]["embedding"].startswith("sentence-transformers ")
+    assert {each["model"]: each["size_bytes"] for each in found["models"]} == {
+        "s3://models/one": 10,
+        "hf:org/chat/chat-q4.gguf": 500,
+        "hf:org/name": 1000,
+    }
+    assert found["models"][0]["model"] == "s3://models/one", "the most recently used first"
+
+
+def test_the_list_of_models_is_bounded_and_says_so(tmp_path: Path) -> None:
+    for number in range(70):
+        put(tmp_path, f"hf/models--org--m{number}/blobs/a", 1)
+    found = known_models(replace(SETTINGS, cache=tmp_path))
+    assert (len(found["models"]), found["models_left_out"]) == (64, 6)
 
 
 @pytest.mark.parametrize(
-    ("text", "name"),
+    ("answer", "found"),
     [
-        ("processor\t: 0\nmodel name\t: AMD EPYC 7B13\nflags\t: a b", "AMD EPYC 7B13"),
-        ("processor\t: 0\nBogoMIPS\t: 48.00\n", None),
-        ("model name\t:\n", None),
-        ("", None),
+        ({"models": [{"name": "a:latest", "size": 5, "digest": "sha256:1"}]}, [OllamaModel("a:latest", 5, "sha256:1")]),
+        ({"models": [{"name": "a"}, {"size": 1}, "x", {"name": "b", "size": 2}]}, [OllamaModel("b", 2, "")]),
+        ({"models": None}, []),
+        ({}, []),
+        ([], []),
     ],
 )
-def test_the_processors_name_is_read_or_unknown(text: str, name: str | None) -> None:
-    assert parse_cpuinfo(text) == name
+def test_ollamas_models_are_read_as_far_as_they_are_known(answer: object, found: list[OllamaModel]) -> None:
+    assert parse_tags(answer) == found
+
+
+def put(root: Path, name: str, size_bytes: int) -> None:
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    (root / name).write_bytes(bytes(size_bytes))

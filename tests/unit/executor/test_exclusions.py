@@ -15,8 +15,10 @@ class Clock:
 def test_a_task_is_left_alone_for_a_while_each_time_longer() -> None:
     clock = Clock()
     exclusions = Exclusions(clock)
-    exclusions.add("tsk_1", "no model")
-    assert (exclusions.tasks(), exclusions.reasons(), exclusions.seconds_left()) == (["tsk_1"], ["no model"], 5)
+    exclusions.add("tsk_1", "no model", name="a/b/c")
+    assert (exclusions.tasks(), exclusions.seconds_left()) == (["tsk_1"], 5)
+    assert exclusions.reasons() == ["leaves a/b/c alone: no model"]
+    assert exclusions.leaves() == {"tsk_1": "no model"}
     clock.now += 5
     assert (exclusions.tasks(), exclusions.seconds_left()) == ([], None)
     exclusions.add("tsk_1", "no model")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -16,8 +17,9 @@ from typing import Any
 import huggingface_hub.constants
 import pytest
 
-from minions.domain.errors import ModelUnavailable
+from minions.domain.errors import DiskFull, DoesNotFit, ModelUnavailable, Unavailable
 from minions.domain.specification import EmbedParameters
+from minions.executor import hub_models
 from minions.executor.engines.base import EngineRequest, ModelFile
 from minions.executor.models import LocalModel, resolve_model
 
@@ -32,6 +34,10 @@ class Files:
         self.url = ""
         self.gets: list[tuple[str, str | None]] = []
         self.cut_after: int | None = None  # the next answer breaks off after so many bytes
+        self.etag: str | None = None  # of all files; None: the hash of each
+        self.refuse_with: int | None = None
+        self.content = dict(_FILES)
+        self.sha256: dict[str, str] = {}  # what the hub announces
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -52,12 +58,18 @@ class _Handler(BaseHTTPRequestHandler):
         name = path.removeprefix(f"/org/name/resolve/{_COMMIT}/").removeprefix("/org/name/resolve/main/").lstrip("/")
         if self.command == "GET":
             self.files.gets.append((name, self.headers["Range"]))
-        if name not in _FILES:
+        if self.files.refuse_with is not None:
+            self._send(self.files.refuse_with, b"")
+            return
+        if name not in self.files.content:
             self._send(404, b"", {"X-Error-Code": "EntryNotFound"})
             return
-        content = _FILES[name]
+        content = self.files.content[name]
         start = int((self.headers["Range"] or "bytes=0-").removeprefix("bytes=").partition("-")[0])
-        digest = hashlib.sha256(content).hexdigest()
+        digest = self.files.etag or hashlib.sha256(content).hexdigest()
+        if self.headers["If-Match"] not in (None, f'"{digest}"'):
+            self._send(412, b"")
+            return
         self._send(206 if self.headers["Range"] else 200, content[start:], {"ETag": f'"{digest}"'})
 
     def _api(self, path: str) -> None:
@@ -68,12 +80,18 @@ class _Handler(BaseHTTPRequestHandler):
         elif "/tree/" in path:
             listing = [
                 {"type": "file", "path": name, "size": len(content), "oid": hashlib.sha1(content).hexdigest()}
+                | self._lfs(name, content)
                 for name, content in _FILES.items()
             ]
             self._send(200, json.dumps(listing).encode())
         else:
             info = {"id": "org/name", "sha": _COMMIT, "siblings": [{"rfilename": name} for name in _FILES]}
             self._send(200, json.dumps(info).encode())
+
+    def _lfs(self, name: str, content: bytes) -> dict[str, Any]:
+        if name not in self.files.sha256:
+            return {}
+        return {"lfs": {"oid": self.files.sha256[name], "size": len(content), "pointerSize": 1}}
 
     def _send(self, status: int, content: bytes, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)
@@ -189,11 +207,56 @@ def test_weights_that_were_replaced_under_their_key_are_fetched_again(files: Fil
     def at(etag: str) -> tuple[ModelFile, ...]:
         return tuple(replace(file, etag=etag) for file in links(files.url))
 
+    files.etag = "one"
     first = resolve("s3://bucket/model", tmp_path, at("one"))
     assert resolve("s3://bucket/model", tmp_path, at("one")).path == first.path
     assert len(files.gets) == len(_FILES)
+    files.etag = "two"
     resolve("s3://bucket/model", tmp_path, at("two"))
     assert len(files.gets) == 2 * len(_FILES)
+
+
+def test_a_model_that_is_replaced_in_the_midst_is_not_put_together_of_two(files: Files, tmp_path: Path) -> None:
+    wanted = (replace(links(files.url)[1], etag='"one"'),)
+    files.etag, files.cut_after = "one", 300_000
+    replaced = files.content["model.safetensors"][::-1]
+
+    def replace_it(what: str, done_bytes: int, total_bytes: int | None) -> None:
+        files.content["model.safetensors"], files.etag = replaced, "two"
+
+    request = EngineRequest("embedding", "s3://bucket/model", EmbedParameters.model_validate({}), tmp_path, wanted)
+    with pytest.raises(Unavailable, match="was replaced"):
+        resolve_model(request, replace_it)
+    again = (replace(wanted[0], etag='"two"'),)
+    assert (resolve("s3://bucket/model", tmp_path, again).path / "model.safetensors").read_bytes() == replaced
+
+
+@pytest.mark.parametrize(("status", "message"), [(403, "the link has expired"), (404, "404")])
+def test_an_expired_link_is_no_missing_model(files: Files, tmp_path: Path, status: int, message: str) -> None:
+    """The one costs no attempt and goes on with a new link; the other is nobody's to fetch."""
+    files.refuse_with = status
+    with pytest.raises(Unavailable if status == 403 else ModelUnavailable, match=message):
+        resolve("s3://bucket/model", tmp_path, links(files.url))
+
+
+def test_what_needs_more_memory_than_is_lent_is_not_even_fetched(files: Files, tmp_path: Path) -> None:
+    request = EngineRequest(
+        "embedding", "s3://bucket/model", EmbedParameters.model_validate({}), tmp_path, links(files.url),
+        memory_limit_bytes=100 << 20,
+    )  # fmt: skip
+    with pytest.raises(DoesNotFit, match="a model may use 100 MB"):
+        resolve_model(request, no_progress)
+    assert files.gets == []
+
+
+def test_a_cache_without_room_is_said_before_anything_is_fetched(files: Files, hub: Files, tmp_path: Path) -> None:
+    for model, given in (("s3://bucket/model", links(files.url)), ("hf:org/name", ())):
+        request = EngineRequest(
+            "embedding", model, EmbedParameters.model_validate({}), tmp_path, given, cache_limit_bytes=1000
+        )
+        with pytest.raises(DoesNotFit, match="models may take 0 MB here"):
+            resolve_model(request, no_progress)
+    assert [name for name, _ in files.gets if name in _FILES] == []
 
 
 def test_a_gguf_object_is_a_file(files: Files, tmp_path: Path) -> None:
@@ -215,7 +278,8 @@ def test_links_that_do_not_hold_what_was_announced(
 ) -> None:
     with pytest.raises(ModelUnavailable, match=message):
         resolve("s3://bucket/model", tmp_path, (ModelFile(name, size, f"{files.url}/{name}"),))
-    assert [path for path in tmp_path.rglob("*") if path.is_file() and not path.name.startswith(".")] == []
+    found = (tmp_path / "objects").rglob("*")
+    assert [path for path in found if path.is_file() and not path.name.startswith(".")] == []
 
 
 def test_an_object_without_files_is_missing(tmp_path: Path) -> None:
@@ -249,6 +313,28 @@ def test_a_hub_model_is_pinned_and_found_again_without_the_hub(
         resolve(reference, tmp_path)
 
 
+def test_weights_that_were_damaged_on_their_way_from_the_hub_are_deleted(hub: Files, tmp_path: Path) -> None:
+    hub.sha256 = {"model.safetensors": "0" * 64}
+    with pytest.raises(Unavailable, match=r"model.safetensors was damaged on its way"):
+        resolve("hf:org/name", tmp_path)
+    hub.sha256 = {"model.safetensors": hashlib.sha256(_FILES["model.safetensors"]).hexdigest()}
+    found = resolve("hf:org/name", tmp_path)
+    assert (found.path / "model.safetensors").read_bytes() == _FILES["model.safetensors"]
+
+
+def test_weights_that_were_replaced_under_their_revision_are_fetched_and_verified_again(
+    hub: Files, tmp_path: Path
+) -> None:
+    name = "model.safetensors"
+    hub.sha256 = {name: hashlib.sha256(_FILES[name]).hexdigest()}
+    resolve("hf:org/name", tmp_path)
+    replaced = _FILES[name][::-1]
+    hub.content[name] = replaced
+    hub.sha256 = {name: "0" * 64}
+    with pytest.raises(Unavailable, match="was damaged on its way"):
+        resolve("hf:org/name", tmp_path)
+
+
 def test_one_file_of_a_hub_model(hub: Files, tmp_path: Path) -> None:
     found = resolve("hf:org/name/1_Pooling/config.json", tmp_path)
     assert (found.digest, found.path.read_bytes()) == (_COMMIT, _FILES["1_Pooling/config.json"])
@@ -265,3 +351,14 @@ def test_one_file_of_a_hub_model(hub: Files, tmp_path: Path) -> None:
 def test_what_the_hub_does_not_have_is_named(hub: Files, tmp_path: Path, reference: str, message: str) -> None:
     with pytest.raises(ModelUnavailable, match=message):
         resolve(reference, tmp_path)
+
+
+def test_a_disk_that_fills_up_during_a_download_is_no_fault_of_the_model(
+    hub: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*_: Any) -> Path:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(hub_models, "_fetch", no_room)
+    with pytest.raises(DiskFull):
+        resolve("hf:org/name", tmp_path)

@@ -34,11 +34,15 @@ def facts(weight_bytes: int | None) -> EngineFacts:
 @pytest.mark.parametrize(
     ("world", "step"),
     [
-        (World(0, 0, False), Acquire()),
-        (World(0, 2, False), Acquire()),
-        (World(0, 3, False), Rest()),
-        (World(1, 0, False), Rest()),
-        (World(0, 0, True), Rest()),
+        (World(0, 0, 0, False, held=True), Rest()),
+        (World(0, 0, 0, False), Acquire()),
+        (World(0, 1, 1, False), Acquire()),
+        (World(0, 3, 0, False), Rest()),
+        (World(0, 3, 0, False, hungry=True), Acquire()),  # small subtasks do not fill it
+        (World(0, 64, 0, False, hungry=True), Rest()),
+        (World(0, 0, 3, False, hungry=True), Rest()),  # what is done cannot be delivered
+        (World(1, 0, 0, False, hungry=True), Rest()),
+        (World(0, 0, 0, True), Rest()),
     ],
 )
 def test_the_next_subtask_is_asked_for_when_the_last_one_is_with_the_engine(world: World, step: object) -> None:

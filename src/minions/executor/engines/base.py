@@ -31,7 +31,8 @@ class EngineRequest:
 
     files: only for a model in the object store. cache: the directory that downloaded models go to.
     local_url: the local server (ollama, openai_server). threads: CPU threads that the engine may use; parallel: rows
-    of a completion engine at once; None lets it choose either.
+    of a completion engine at once; None lets it choose either. memory_limit_bytes: what the model may use;
+    cache_limit_bytes: what downloaded models may take on the disk, together with those of ollama_url.
     """
 
     engine: str
@@ -43,6 +44,9 @@ class EngineRequest:
     device: str | None = None
     local_url: str | None = None
     parallel: int | None = None
+    memory_limit_bytes: int | None = None
+    cache_limit_bytes: int | None = None
+    ollama_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ class EngineFacts:
     model_digest: identifies the very weights (a commit, a manifest digest, SHA-256 of the files), pinned by the task.
     dimension: numbers per vector, None for completions. context_tokens: the window that is in force.
     chunk_rows: rows that the engine wants at once (it sorts and batches them itself); window_rows: rows that should be
-    under way at the same time, so that the engine never waits.
+    under way at the same time, so that the engine never waits. parallel_rows: rows that it works on at the same time.
     """
 
     engine: str
@@ -65,6 +69,7 @@ class EngineFacts:
     window_rows: int
     dimension: int | None = None
     weight_bytes: int | None = None
+    parallel_rows: int = 1
     extra: dict[str, Any] = field(default_factory=dict[str, Any])
 
 

@@ -17,6 +17,8 @@ from minions.domain.rows import Outcome, RowCode
 from minions.domain.specification import EmbedParameters
 from minions.executor.engines.base import HARMLESS_TEXT, Emit, EngineFacts, EngineRequest, Fail, Progress, refusal
 from minions.executor.engines.text_batches import TextTokenizer, Tokenized, batches
+from minions.executor.fitting import demand_fit, loaded_bytes
+from minions.executor.model_digests import files_of
 from minions.executor.models import LocalModel, resolve_model
 
 # Padded tokens of a batch. On a CPU small batches stay in the cache: 2,048 was 1.5 times as fast as 16,384 with a
@@ -48,6 +50,7 @@ class EmbeddingEngine:
             torch.set_num_threads(self._request.threads)
         self._device = self._request.device or best_device()
         local = resolve_model(self._request, progress)
+        demand_fit(self._request, loaded_bytes(files_of(local.path), local.weight_bytes, self._parameters))
         progress("loading", 0, local.weight_bytes)
         self._model = self._load_model(local)
         kept = [module for module in self._model.children() if type(module).__name__ == "Normalize"]
@@ -161,8 +164,8 @@ class EmbeddingEngine:
             vector = self._embed(self._texts.tokenize([HARMLESS_TEXT]), [0])[0]
         except (RuntimeError, ValueError, IndexError, TypeError) as error:
             raise EngineFailed(f"the model refuses even a harmless text ({type(error).__name__})") from error
-        if not np.isfinite(vector).all():
-            raise EngineFailed("the model makes numbers that are not finite even of a harmless text")
+        if not np.isfinite(vector).all() or not vector.any():
+            raise EngineFailed("the model makes numbers that are not finite, or only zeros, even of a harmless text")
 
     def _outcome(self, full: np.ndarray[Any, Any], rows: Tokenized, index: int) -> Outcome:
         tokens, cut = rows.tokens[index], rows.is_cut(index)
@@ -173,6 +176,7 @@ class EmbeddingEngine:
             return Outcome(RowCode.VECTOR_NOT_FINITE, f"{count} of {len(full)} numbers are not finite", None,
                            input_tokens=tokens, truncated=cut)  # fmt: skip
         if not vector.any():
+            self._demand_order()
             return Outcome(RowCode.VECTOR_ZERO, "all numbers are zero", input_tokens=tokens, truncated=cut)
         if len(vector) != self._dimension:
             message = f"the vector has {len(vector)} numbers instead of {self._dimension}"

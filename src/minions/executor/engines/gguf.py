@@ -69,18 +69,23 @@ def _read_value(file: BinaryIO, kind: int) -> Any:
 
 
 def _facts(metadata: dict[str, Any]) -> GgufFacts:
+    kind = metadata.get("general.file_type")
+    precision = "unknown" if kind is None else _FILE_TYPES.get(kind, f"file type {kind}")
+    context = metadata.get(f"{metadata.get('general.architecture', '')}.context_length")
+    return GgufFacts(precision, context, cache_bytes_per_token(metadata))
+
+
+def cache_bytes_per_token(metadata: dict[str, Any]) -> int | None:
+    """What one token of the window takes, of a model with this metadata. None when it does not say."""
     architecture = metadata.get("general.architecture", "")
 
     def of(name: str) -> Any:
         return metadata.get(f"{architecture}.{name}")
 
     layers, width, heads = of("block_count"), of("embedding_length"), of("attention.head_count")
-    cache_bytes = None
     if isinstance(layers, int) and isinstance(width, int) and isinstance(heads, int) and heads:
         shared = of("attention.head_count_kv") or heads  # one number, or one for each layer
         key, value = of("attention.key_length") or width // heads, of("attention.value_length") or width // heads
         all_heads = sum(cast("list[int]", shared)) if isinstance(shared, list) else shared * layers
-        cache_bytes = int(all_heads) * (key + value) * 2
-    kind = metadata.get("general.file_type")
-    precision = "unknown" if kind is None else _FILE_TYPES.get(kind, f"file type {kind}")
-    return GgufFacts(precision, of("context_length"), cache_bytes)
+        return int(all_heads) * (key + value) * 2
+    return None

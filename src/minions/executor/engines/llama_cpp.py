@@ -18,6 +18,7 @@ from minions.executor.engines.base import Emit, EngineFacts, EngineRequest, Fail
 from minions.executor.engines.gguf import GgufFacts, read_gguf
 from minions.executor.engines.openai_chat import Body, complete
 from minions.executor.engines.row_pool import RowPool
+from minions.executor.fitting import demand_fit
 from minions.executor.models import resolve_model
 
 _xllamacpp: Any = xllamacpp  # a native module without types
@@ -44,6 +45,7 @@ class LlamaCppEngine:
             head = read_gguf(local.path)
         except (ValueError, OSError) as error:
             raise ModelUnavailable(f"{local.path} is no GGUF file: {error}") from error
+        demand_fit(self._request, local.weight_bytes, head.cache_bytes_per_token)
         progress("loading", 0, local.weight_bytes)
         self._window = min(self._parameters.context_tokens, head.context_tokens or self._parameters.context_tokens)
         devices = [str(device["name"]) for device in cast("list[dict[str, Any]]", _xllamacpp.get_device_info())]
@@ -61,6 +63,7 @@ class LlamaCppEngine:
             context_tokens=self._window,
             chunk_rows=window_rows,
             window_rows=window_rows,
+            parallel_rows=parallel,
             weight_bytes=local.weight_bytes,
             extra={"parallel": parallel, "devices": devices},
         )

@@ -10,14 +10,17 @@ from typing import Any, Self, cast
 
 import httpx
 
-from minions.domain.errors import EngineFailed, ModelUnavailable
+from minions.domain.errors import DiskFull, EngineFailed, ModelUnavailable
 from minions.domain.models import parse_model
 from minions.domain.rows import Outcome, RowCode
 from minions.domain.specification import CompleteParameters
 from minions.executor.engines.base import Emit, EngineFacts, EngineRequest, Fail, Progress
+from minions.executor.engines.gguf import cache_bytes_per_token
 from minions.executor.engines.local_http import LocalHttp
 from minions.executor.engines.replies import finished_reply, overflow
 from minions.executor.engines.row_pool import RowPool
+from minions.executor.fitting import demand_fit
+from minions.executor.model_cache import SPARE_BYTES, free_disk_bytes
 
 _DEFAULT_URL = "http://127.0.0.1:11434"
 _PARALLEL = 4
@@ -42,6 +45,7 @@ class OllamaEngine:
         self._http = LocalHttp(request.local_url or _DEFAULT_URL, "Ollama")
         self._parallel = request.parallel or _PARALLEL
         self._window = request.parameters.context_tokens
+        self._cache_bytes_per_token: int | None = None
 
     def load(self, progress: Progress) -> EngineFacts:
         """See Engine.load. Pulls the model when it is missing, and has Ollama load it."""
@@ -54,6 +58,7 @@ class OllamaEngine:
                 raise ModelUnavailable(f"Ollama pulled {self._model}, but does not list it")
         self._take_facts()
         weight_bytes = int(listed.get("size") or 0)
+        demand_fit(self._request, weight_bytes, self._cache_bytes_per_token)
         progress("loading", 0, weight_bytes)
         self._probe(weight_bytes)
         details: dict[str, Any] = listed.get("details") or {}
@@ -68,6 +73,7 @@ class OllamaEngine:
             context_tokens=self._window,
             chunk_rows=window_rows,
             window_rows=window_rows,
+            parallel_rows=self._parallel,
             weight_bytes=weight_bytes or None,
             extra={"parallel": self._parallel, "url": self._http.url},
         )
@@ -101,10 +107,22 @@ class OllamaEngine:
                     if step.get("status") == "success":
                         return
                     if "total" in step:
-                        progress("pulling", int(step.get("completed") or 0), int(step["total"]))
+                        done, total = int(step.get("completed") or 0), int(step["total"])
+                        self._demand_room(total - done)
+                        progress("pulling", done, total)
         except (httpx.TransportError, ValueError) as error:
             raise ModelUnavailable(f"Ollama broke off pulling {self._model} ({type(error).__name__})") from error
         raise ModelUnavailable(f"Ollama ended pulling {self._model} without success")
+
+    def _demand_room(self, missing_bytes: int) -> None:
+        """Ollama fills the disk to the last byte. It keeps its models where only it knows; nearly always, on the disk
+        that also holds ours. Raises DiskFull, which breaks the pull off; Ollama takes it up again later."""
+        free = free_disk_bytes(self._request.cache)
+        if free < missing_bytes + SPARE_BYTES:
+            raise DiskFull(
+                f"the disk is full: {self._model} takes {missing_bytes:,} bytes more, {free:,} are free, and "
+                f"{SPARE_BYTES:,} must stay free"
+            )
 
     def _take_facts(self) -> None:
         shown = self._http.post("/api/show", {"model": self._model}, _LEAST_LOAD_SECONDS)
@@ -114,6 +132,7 @@ class OllamaEngine:
         trained = info.get(f"{info.get('general.architecture')}.context_length")
         if isinstance(trained, int):
             self._window = min(self._window, trained)
+        self._cache_bytes_per_token = cache_bytes_per_token(info)
         capabilities: list[str] = shown.get("capabilities") or []
         if self._parameters.think and capabilities and "thinking" not in capabilities:
             raise ModelUnavailable(f"think: {self._model} cannot think; leave `think` away")

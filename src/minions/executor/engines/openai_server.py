@@ -63,6 +63,7 @@ class OpenAIServerEngine:
             context_tokens=self._window,
             chunk_rows=window_rows,
             window_rows=window_rows,
+            parallel_rows=parallel,
             weight_bytes=meta.get("size"),
             extra={"parallel": parallel, "url": self._http.url, "digest_of": "what the server says about the model"},
         )
