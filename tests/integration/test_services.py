@@ -117,3 +117,15 @@ def test_an_executor_that_cannot_start(tmp_path: Path, flags: list[str], said: s
     result = run("executor", "--server", "http://127.0.0.1:9", *places, *flags, MINIONS_DATA=str(tmp_path))
     assert said in result.err
     assert result.code == 2
+
+
+def test_a_watchdog_whose_metrics_have_no_place() -> None:
+    for wrong in ("9464", "127.0.0.1:99999"):
+        result = run("watchdog", "--database-url", NOWHERE, "--metrics", wrong)
+        assert f"--metrics: '{wrong}' is not HOST:PORT" in result.err
+        assert result.code == 2
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        place = f"127.0.0.1:{other.getsockname()[1]}"
+        result = run("watchdog", "--database-url", NOWHERE, "--metrics", place)
+    assert f"{place} cannot be listened on: address already in use" in result.err
+    assert result.code == 1

@@ -26,6 +26,7 @@ from minions.local.child import CannotStart
 from minions.local.postgres import EmbeddedPostgres
 from minions.local.readiness import server_ready
 from minions.local.up import Event, LocalDeployment
+from tests.services.ports import free_port
 
 QUICK = {"fsync": "off"}  # a killed process loses nothing that it wrote; only a machine that loses power does
 GONE_SECONDS = 12.0
@@ -71,6 +72,7 @@ class Up:
             self.said += line
             if found := re.search(r"ready at (http://\S+)", line):
                 self.url = found[1]
+            if self.url and "Ctrl-C" in line:  # the last line of the welcome
                 return self.url
         raise AssertionError(self.said)
 
@@ -139,6 +141,11 @@ async def test_what_was_submitted_is_there_after_the_next_start(data: Path, tmp_
         async with AsyncClient(server=up.server, token=token) as client:
             assert (await client.task("kept")).id == task.id
         assert await executors(up) == {"mac", "mac-2"}
+        async with httpx.AsyncClient() as browser:
+            link = await up.sign_in_link()
+            assert link.startswith(f"{up.server}/sign-in/once?key=")
+            assert (await browser.get(link)).headers["location"] == "/"
+            assert (await browser.get(f"{up.server}/settings")).status_code == 200
 
 
 async def executors(up: LocalDeployment) -> set[str]:
@@ -157,6 +164,7 @@ def test_a_signal_stops_all_in_order(data: Path, start: Start, number: signal.Si
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", up.port), timeout=1)
     assert "Stopped. All data stays" in up.said
+    assert re.search(rf"open +{up.url}/sign-in/once\?key=[\w-]{{40,}}\n", up.said)
     assert "Traceback" not in up.said
     assert "postgres" not in (data / "logs" / "server.log").read_text().lower(), "the database went before the server"
 
@@ -183,7 +191,7 @@ def test_a_signal_while_it_starts(data: Path, start: Start) -> None:
 
 
 def test_nothing_outlives_a_kill_and_the_next_start_is_clean(data: Path, start: Start) -> None:
-    up = start("--executors", "1")
+    up = start("--executors", "1", port=free_port())
     up.wait_ready()
     up.process.kill()
     up.process.communicate()
@@ -194,7 +202,7 @@ def test_nothing_outlives_a_kill_and_the_next_start_is_clean(data: Path, start: 
 
 
 def test_a_start_right_after_a_kill_takes_over(data: Path, start: Start) -> None:
-    up = start("--executors", "1")
+    up = start("--executors", "1", port=free_port())
     up.wait_ready()
     before = [int(each.split()[0]) for each in processes_of(data)]
     up.process.kill()
@@ -216,7 +224,7 @@ def _of_minions(pid: int) -> bool:
 
 
 def test_a_start_after_everything_was_killed(data: Path, start: Start) -> None:
-    up = start("--executors", "1")
+    up = start("--executors", "1", port=free_port())
     up.wait_ready()
     os.killpg(up.process.pid, signal.SIGSTOP)  # so that it starts nothing again
     for each in processes_of(data):

@@ -17,7 +17,7 @@ from minions.client.client import file_refusal, identity_of, row_column
 from minions.client.connection import PATIENCE_SECONDS, AsyncConnection
 from minions.client.inputs import Input, opened_inputs
 from minions.client.progress import Show
-from minions.client.results import parts_in_order_async, table_async
+from minions.client.results import demand_rows, parts_in_order_async, table_async
 from minions.client.submission import Draft
 from minions.client.task import (
     OUTAGE_SECONDS,
@@ -33,6 +33,7 @@ from minions.client.task import (
 from minions.domain.errors import Unavailable, ValidationFailed
 from minions.domain.lifecycle import ENDED_TASK_STATES
 from minions.runtime.settings_files import ClientSettings, read_settings
+from minions.wire.retry import RetryView
 from minions.wire.tasks import PartPage, ServerView, TaskView
 
 if TYPE_CHECKING:
@@ -83,6 +84,15 @@ class AsyncTask:
     async def cancel(self) -> AsyncTask:
         return await self._steer("cancel")
 
+    async def retry_failed(self, codes: Iterable[str] | None = None) -> AsyncTask:
+        """See Task.retry_failed."""
+        self.view = (await self._connection.send(calls.retry(self.id, codes, dry_run=False))).task
+        return self
+
+    async def retryable(self, codes: Iterable[str] | None = None) -> RetryView:
+        """See Task.retryable."""
+        return await self._connection.send(calls.retry(self.id, codes, dry_run=True))
+
     async def _steer(self, verb: calls.Verb) -> AsyncTask:
         self.view = await self._connection.send(calls.steer(self.id, verb))
         return self
@@ -118,6 +128,7 @@ class AsyncTask:
 
     async def tables(self, partial: bool = False) -> AsyncIterator[Table]:
         """The results in input order, a verified table for each part. Raises ResultsDamaged, ResultsIncomplete."""
+        demand_rows(self.view)
         under_way: deque[asyncio.Task[Table]] = deque()
         try:
             async for entry in parts_in_order_async(self._page, self.name, partial):

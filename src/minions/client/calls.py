@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 from urllib.parse import quote
 
 from minions.domain.names import TaskName
 from minions.wire.base import Answer, Message
+from minions.wire.retry import RetryRequest, RetryView
+from minions.wire.sign_in import SignInAnswer, SignInRequest
 from minions.wire.tasks import (
+    AbandonAnswer,
     ExecutorPage,
     ExecutorView,
+    JobPage,
     LedgerPage,
     PartPage,
     ServerView,
@@ -82,6 +86,12 @@ def steer(task_id: str, verb: Verb) -> Call[TaskView]:
     return Call("POST", f"{PREFIX}/tasks/{quote(task_id, safe='')}/{verb}", TaskView)
 
 
+def retry(task_id: str, codes: Iterable[str] | None, dry_run: bool) -> Call[RetryView]:
+    """Repeatable: a retry that is asked for twice while it runs is one."""
+    body = RetryRequest(codes=None if codes is None else list(codes), dry_run=dry_run)
+    return Call("POST", f"{PREFIX}/tasks/{quote(task_id, safe='')}/retry", RetryView, body=body)
+
+
 def subtasks(task_id: str, state: str | None, limit: int, after: str | None = None) -> Call[SubtaskPage]:
     query = _query(state=state, limit=limit, after=after)
     return Call("GET", f"{PREFIX}/tasks/{quote(task_id, safe='')}/subtasks", SubtaskPage, query)
@@ -89,6 +99,10 @@ def subtasks(task_id: str, state: str | None, limit: int, after: str | None = No
 
 def ledger(task_id: str, limit: int, after: str | None = None) -> Call[LedgerPage]:
     return Call("GET", f"{PREFIX}/tasks/{quote(task_id, safe='')}/ledger", LedgerPage, _query(limit=limit, after=after))
+
+
+def jobs(task_id: str, limit: int, after: str | None = None) -> Call[JobPage]:
+    return Call("GET", f"{PREFIX}/tasks/{quote(task_id, safe='')}/jobs", JobPage, _query(limit=limit, after=after))
 
 
 def parts(task_id: str, limit: int, after: str | None = None, failed_only: bool = False) -> Call[PartPage]:
@@ -102,6 +116,14 @@ def executors(limit: int, after: str | None = None) -> Call[ExecutorPage]:
 
 def executor(executor_id: str) -> Call[ExecutorView]:
     return Call("GET", f"{PREFIX}/executors/{quote(executor_id, safe='')}", ExecutorView)
+
+
+def abandon(executor_id: str) -> Call[AbandonAnswer]:
+    return Call("POST", f"{PREFIX}/executors/{quote(executor_id, safe='')}/abandon", AbandonAnswer)
+
+
+def sign_in_link(path: str) -> Call[SignInAnswer]:
+    return Call("POST", f"{PREFIX}/sign-in-links", SignInAnswer, body=SignInRequest(path=path))
 
 
 def create_token(request: TokenRequest) -> Call[TokenView]:

@@ -260,6 +260,10 @@ class Client:
                 return
             after = page.last_id
 
+    def sign_in_link(self, path: str = "/") -> str:
+        """An address of this page of the web interface, which signs a browser in once with this client's token."""
+        return f"{self.settings.server}{self._connection.send(calls.sign_in_link(path)).path}"
+
     def create_token(self, request: TokenRequest) -> TokenView:
         """The new token; its secret is shown this once."""
         return self._connection.send(calls.create_token(request))

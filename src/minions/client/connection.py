@@ -302,6 +302,17 @@ class AsyncConnection:
                 raise _link_error(urljoin(self.contact.server, link), fault) from None
             await asyncio.sleep(delay)
 
+    async def blocks(self, link: str) -> AsyncIterator[bytes]:
+        """The object behind a signed link, piece by piece. Raises LinkRefused, Unavailable; the caller begins anew."""
+        try:
+            async with self._links.stream("GET", link) as response:
+                if response.is_error:
+                    raise _link_error(urljoin(self.contact.server, link), response)
+                async for block in response.aiter_bytes(_BLOCK_BYTES):
+                    yield block
+        except httpx.TransportError as error:
+            raise _link_error(urljoin(self.contact.server, link), error) from None
+
 
 def _blocks(path: Path, size_bytes: int, sent: Sent | None) -> Iterator[bytes]:
     """The file's bytes. Raises InputChanged when they are more or fewer than were announced."""

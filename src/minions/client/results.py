@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from minions.client.connection import LinkRefused
 from minions.client.faults import ResultsIncomplete
-from minions.domain.errors import ResultsDamaged
-from minions.wire.tasks import PartPage, PartView
+from minions.domain.errors import Conflict, ResultsDamaged
+from minions.wire.tasks import PartPage, PartView, TaskView
 
 if TYPE_CHECKING:
     from minions.formats.arrow import Table
@@ -31,6 +31,15 @@ class PartOnPage:
 
     part: PartView
     after: str | None
+
+
+def demand_rows(view: TaskView) -> None:
+    """Raises Conflict for a task of commands, whose parts are files and not tables."""
+    if view.kind == "command":
+        raise Conflict(
+            f"the outputs of {view.task_name} are files of their own, one a job",
+            hint=f"GET /api/v1/tasks/{view.id}/jobs lists them with links; `minions run` puts them in their places.",
+        )
 
 
 def part_name(part: PartView) -> str:
@@ -193,7 +202,12 @@ async def parts_in_order_async(
 def _same_part(page: PartPage, wanted: PartView) -> str:
     """A fresh link for a part that was listed before."""
     for part in page.data:
-        if (part.subtask_id, part.part_start, part.sha256) == (wanted.subtask_id, wanted.part_start, wanted.sha256):
+        if (part.subtask_id, part.part_start) == (wanted.subtask_id, wanted.part_start):
+            if part.sha256 != wanted.sha256:
+                raise ResultsIncomplete(
+                    f"{part_name(wanted)} was replaced by a retry while the results were fetched",
+                    hint="Fetch them again once the task has ended.",
+                )
             if part.link is not None:
                 return part.link
             break

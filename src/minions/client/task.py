@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from os import PathLike
@@ -15,10 +15,11 @@ from minions.client import calls
 from minions.client.connection import Connection
 from minions.client.faults import WaitTimedOut
 from minions.client.progress import ProgressPrinter, Show
-from minions.client.results import PartOnPage, parts_in_order, tables
+from minions.client.results import PartOnPage, demand_rows, parts_in_order, tables
 from minions.domain.errors import Unavailable
 from minions.domain.lifecycle import ENDED_TASK_STATES
 from minions.domain.names import TaskName
+from minions.wire.retry import RetryView
 from minions.wire.tasks import LedgerView, PartPage, PartView, SubtaskView, TaskView
 
 if TYPE_CHECKING:
@@ -153,6 +154,21 @@ class Task:
         """End the task; parts that are committed stay."""
         return self._steer("cancel")
 
+    def retry_failed(self, codes: Iterable[str] | None = None) -> Task:
+        """Run again failed rows, and subtasks that were set aside or cancelled; rows that worked stay as they are.
+
+        codes: only what failed with one of these. Raises Conflict when the task has not ended or nothing has failed.
+        """
+        self.view = self._retry(codes, dry_run=False).task
+        return self
+
+    def retryable(self, codes: Iterable[str] | None = None) -> RetryView:
+        """What `retry_failed` would run again; raises as it would, and changes nothing."""
+        return self._retry(codes, dry_run=True)
+
+    def _retry(self, codes: Iterable[str] | None, *, dry_run: bool) -> RetryView:
+        return self._connection.send(calls.retry(self.id, codes, dry_run))
+
     def _steer(self, verb: calls.Verb) -> Task:
         self.view = self._connection.send(calls.steer(self.id, verb))
         return self
@@ -233,6 +249,7 @@ class Task:
 
     def tables(self, partial: bool = False) -> Iterator[Table]:
         """The results in input order, a verified table for each part. Raises ResultsDamaged, ResultsIncomplete."""
+        demand_rows(self.view)
         entries = parts_in_order(self._page, self.name, partial)
         for _, table in tables(entries, self._connection.fetch, self._page, self.view.output_format):
             yield table

@@ -15,14 +15,16 @@ def command(
     server: options.Server = None,
     token_file: options.TokenFile = None,
 ) -> None:
-    """Open the web interface, and print its address."""
+    """Open the web interface, signed in, and print the address.
+
+    The address signs in once, within a quarter of an hour.
+    """
     import webbrowser
 
     from minions.commands.output import to_stdout
 
-    address = options.settings(server, token_file).server
-    if task is not None:
-        address = f"{address}/tasks/{options.client(server, token_file).task(task).id}"
+    client = options.client(server, token_file)
+    address = client.sign_in_link("/" if task is None else f"/tasks/{client.task(task).id}")
     to_stdout(address)
     if not quiet:
         webbrowser.open(address)

@@ -15,22 +15,37 @@ from typer.main import get_command
 
 TREE: Final[dict[str, tuple[str, ...]]] = {
     "submit": ("embed", "complete"),
-    "tasks": ("ls", "show", "watch", "wait", "pause", "resume", "cancel", "results", "errors"),
+    "tasks": ("ls", "show", "watch", "wait", "pause", "resume", "cancel", "retry", "results", "errors"),
     "executors": ("ls", "show"),
     "tokens": ("create", "ls", "revoke"),
     "config": ("show",),
+    "run": (),
+    "ledger": (),
+    "explain": (),
+    "verify": (),
+    "merge": (),
+    "stop": (),
+    "hosts": ("check", "ls", "slots", "pause", "drain", "resume", "abandon"),
     "open": (),
     "up": (),
     "demo": (),
-    "executor": (),
+    "executor": (
+        *("install", "uninstall", "start", "stop"),
+        *("pause", "finish", "resume", "status", "doctor", "logs", "history", "config", "prefer", "open"),
+    ),
+    "doctor": (),
     "server": (),
     "watchdog": (),
 }
 """All verbs; those with names behind them are groups."""
 
+OWN_COMMANDS: Final[dict[str, str]] = {"executor": "foreground"}
+"""Groups that do something without a verb: the file of the group's package that says what."""
+
 SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "Work": ("submit", "tasks", "open"),
-    "Machines": ("up", "demo", "executor", "executors"),
+    "Own machines": ("run", "ledger", "explain", "verify", "merge", "stop", "hosts"),
+    "Machines": ("up", "demo", "executor", "executors", "doctor"),
     "Operation": ("server", "watchdog", "tokens", "config"),
 }
 """How `minions --help` lists the verbs of TREE."""
@@ -77,6 +92,8 @@ def _build(package: str, name: str) -> Any:
 
 def build_group(package: str, name: str, verbs: tuple[str, ...]) -> VerbGroup:
     """A group of verbs; its package's docstring says what it is for."""
+    if name in OWN_COMMANDS:
+        return open_group(_group_with_command(package, name), package, verbs)
     group = VerbGroup(
         name=name,
         help=import_module(package).__doc__,
@@ -85,6 +102,20 @@ def build_group(package: str, name: str, verbs: tuple[str, ...]) -> VerbGroup:
         rich_markup_mode=None,
     )
     return open_group(group, package, verbs)
+
+
+def _group_with_command(package: str, name: str) -> Any:
+    """A group that does something of its own when no verb is given."""
+    app = typer.Typer(
+        name=name,
+        cls=VerbGroup,
+        add_completion=False,
+        rich_markup_mode=None,
+        invoke_without_command=True,
+        context_settings=dict(CONTEXT),
+    )
+    app.callback()(import_module(f"{package}.{OWN_COMMANDS[name]}").command)
+    return get_command(app)
 
 
 def open_group(group: Any, package: str, verbs: tuple[str, ...]) -> VerbGroup:

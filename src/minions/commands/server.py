@@ -76,6 +76,14 @@ def command(
             help="Tasks may name files of this machine: only where users may read all that the server can.",
         ),
     ] = False,
+    metrics_open: Annotated[
+        bool,
+        typer.Option(
+            "--metrics-open",
+            envvar="MINIONS_METRICS_OPEN",
+            help="/metrics answers without a token: only where nobody else reaches this server.",
+        ),
+    ] = False,
     admin_token: Annotated[str | None, typer.Option(envvar="MINIONS_ADMIN_TOKEN", hidden=True)] = None,
     executor_token: Annotated[str | None, typer.Option(envvar="MINIONS_EXECUTOR_TOKEN", hidden=True)] = None,
     log_json: services.LogJson = False,
@@ -109,6 +117,7 @@ def command(
         progress_seconds=progress,
         heartbeat_seconds=heartbeat,
         accepts_files=accept_files,
+        metrics_open=metrics_open,
         admin_token=admin_token,
         executor_token=executor_token,
     )

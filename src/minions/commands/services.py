@@ -116,6 +116,19 @@ def read_secret(flag: str) -> str:
     return line
 
 
+def is_for_verb(context: typer.Context) -> bool:
+    """Whether a verb of the group follows, whose own options must stand behind it. Raises ValidationFailed."""
+    verb = context.invoked_subcommand
+    if verb is None:
+        return False
+    for parameter in context.command.params:
+        source = context.get_parameter_source(str(parameter.name))
+        if source is not None and source.name == "COMMANDLINE":
+            flag = parameter.opts[0]
+            raise invalid(flag, f"it is not for {verb!r} here; write it behind: {context.command_path} {verb} {flag} …")
+    return True
+
+
 def invalid(flag: str, message: str) -> ValidationFailed:
     """One flag is wrong."""
     error = ValidationFailed([FieldError(flag, "invalid", message)])

@@ -28,6 +28,12 @@ def command(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes a free one.")] = 7878,
     executors: Annotated[int, typer.Option("--executors", metavar="NUMBER", min=0, max=64, help="How many.")] = 1,
     no_executor: Annotated[bool, typer.Option("--no-executor", help="The same as --executors 0.")] = False,
+    owner_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--owner-file", metavar="FILE", help="When its executors may work. Default: at any time, whoever is here."
+        ),
+    ] = None,
     threads: Annotated[
         int | None, typer.Option("--threads", metavar="NUMBER", min=1, help="CPU threads of each executor's engines.")
     ] = None,
@@ -37,14 +43,14 @@ def command(
     openai_url: Annotated[
         str | None, typer.Option("--openai-url", metavar="URL", help="Offer a local OpenAI-compatible server.")
     ] = None,
-    open_: Annotated[bool, typer.Option("--open", help="Open the web interface.")] = False,
+    open_: Annotated[bool, typer.Option("--open", help="Open the web interface, signed in.")] = False,
 ) -> None:
     """Run a whole deployment on this machine.
 
     That is PostgreSQL, a folder of objects, a server, a watchdog and executors, reached from this machine only.
     Everything is kept in one directory; Ctrl-C stops all of it in order.
     """
-    from minions.commands.executor import machine_name
+    from minions.commands.executor.foreground import machine_name
     from minions.runtime.settings_files import data_directory
 
     with services.needing("up"):
@@ -52,7 +58,12 @@ def command(
 
     flags = [
         part
-        for name, value in (("--threads", threads), ("--ollama-url", ollama_url), ("--openai-url", openai_url))
+        for name, value in (
+            ("--threads", threads),
+            ("--ollama-url", ollama_url),
+            ("--openai-url", openai_url),
+            ("--owner-file", owner_file.expanduser().absolute() if owner_file is not None else None),
+        )
         if value is not None
         for part in (name, str(value))
     ]
@@ -81,11 +92,12 @@ async def _keep_up(deployment: LocalDeployment, show: bool) -> None:
 
     async def serve() -> None:
         async with deployment:
-            _welcome(deployment, time.monotonic() - began)
+            link = await deployment.sign_in_link()
+            _welcome(deployment, link, time.monotonic() - began)
             if show:
                 import webbrowser
 
-                webbrowser.open(deployment.server)
+                webbrowser.open(link)
             await deployment.failed()
 
     serving = asyncio.create_task(serve())
@@ -106,7 +118,7 @@ async def _keep_up(deployment: LocalDeployment, show: bool) -> None:
         return
 
 
-def _welcome(deployment: LocalDeployment, seconds: float) -> None:
+def _welcome(deployment: LocalDeployment, link: str, seconds: float) -> None:
     from minions.commands.output import counted, to_stderr
     from minions.runtime.settings_files import data_directory
 
@@ -115,6 +127,8 @@ def _welcome(deployment: LocalDeployment, seconds: float) -> None:
     names = deployment.executor_names
     who = f"{counted(len(names), 'executor')}: {', '.join(names[:3])}{' …' if len(names) > 3 else ''}"
     lines = (
+        ("open", link),
+        ("", f"signs in once, within 15 minutes; `{prefix}minions open` makes another"),
         ("data", str(deployment.data)),
         ("work", who if names else "no executor; `minions executor` starts one"),
         ("submit", f"{prefix}minions submit embed FILE.jsonl --model hf:BAAI/bge-small-en-v1.5"),

@@ -60,6 +60,7 @@ def say_end(view: TaskView) -> None:
         to_stderr((f"{view.task_name} is complete", "green"), f": {counted(rows, 'row')}{took}{failed}.")
         if view.rows.failed:
             to_stderr(f"See why with: minions tasks errors {view.id}", style="dim")
+            to_stderr(f"Run them again with: minions tasks retry {view.id}", style="dim")
         to_stderr(f"Fetch the results with: minions tasks results {view.id}", style="dim")
         return
     style = "red" if view.state == "failed" else "yellow"

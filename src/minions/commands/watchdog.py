@@ -43,6 +43,15 @@ def command(
             help="How long samples of executors are kept for charts.",
         ),
     ] = 30.0,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            metavar="HOST:PORT",
+            envvar="MINIONS_WATCHDOG_METRICS",
+            help="Serve metrics for Prometheus here, without a token; they name no team.",
+        ),
+    ] = None,
     log_json: services.LogJson = False,
     parent_fd: services.ParentFd = None,
 ) -> None:
@@ -61,5 +70,14 @@ def command(
         poll_seconds=min(_LONGEST_POLL_SECONDS, lease / 10),
         heartbeat_days=heartbeat_days,
         silent_offline_seconds=2.2 * heartbeat,
+        metrics_address=_address(metrics) if metrics else None,
     )
     services.run_service(lambda: watch(settings), database_url=settings.database_url, uvloop=True)
+
+
+def _address(text: str) -> tuple[str, int]:
+    """Host and port. Raises ValidationFailed."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isascii() or not port.isdecimal() or int(port) > 65535:
+        raise services.invalid("--metrics", f"{text!r} is not HOST:PORT, as in 127.0.0.1:9464")
+    return host.strip("[]"), int(port)

@@ -1,4 +1,4 @@
-"""Whether a server on this machine is ready: two small requests, without an HTTP library that takes long to import."""
+"""Whether a server on this machine is ready, and how to get in: small requests, without a library that imports long."""
 
 from __future__ import annotations
 
@@ -35,10 +35,22 @@ async def executors_seen(host: str, port: int, token: str) -> dict[str, float]:
     return {each["name"]: float(each["silent_seconds"]) for each in data}
 
 
+async def sign_in_path(host: str, port: int, token: str) -> str | None:
+    """The path of a link that signs a browser in once; None when the server does not make one now."""
+    status, body = await _ask("POST", host, port, "/api/v1/sign-in-links", token, "{}")
+    return str(json.loads(body)["path"]) if status == 201 else None
+
+
 async def _get(host: str, port: int, path: str, token: str = "") -> tuple[int, bytes]:
+    return await _ask("GET", host, port, path, token)
+
+
+async def _ask(method: str, host: str, port: int, path: str, token: str = "", document: str = "") -> tuple[int, bytes]:
     """Status and body; status 0 when nobody answers. HTTP/1.0, whose answer ends with the connection."""
-    request = f"GET {path} HTTP/1.0\r\nHost: {host}:{port}\r\n"
-    request += f"Authorization: Bearer {token}\r\n\r\n" if token else "\r\n"
+    request = f"{method} {path} HTTP/1.0\r\nHost: {host}:{port}\r\n"
+    request += f"Authorization: Bearer {token}\r\n" if token else ""
+    request += f"Content-Type: application/json\r\nContent-Length: {len(document)}\r\n" if document else ""
+    request += f"\r\n{document}"
     try:
         async with asyncio.timeout(_ANSWER_SECONDS):
             reader, writer = await asyncio.open_connection(host, port)

@@ -19,7 +19,7 @@ from minions.local.child import Child, Plan
 from minions.local.data_directory import DataDirectory, Tokens
 from minions.local.postgres import EmbeddedPostgres
 from minions.local.postgres_guard import PostgresGuard
-from minions.local.readiness import executors_seen, server_ready
+from minions.local.readiness import executors_seen, server_ready, sign_in_path
 
 HOST = "127.0.0.1"
 PORT = 7878
@@ -140,6 +140,11 @@ class LocalDeployment:
     def kill(self, what: Literal["server", "watchdog"]) -> None:
         """The same for another part."""
         self._children[what].kill()
+
+    async def sign_in_link(self) -> str:
+        """An address that signs a browser in once; the plain one when the server does not make any now."""
+        path = await sign_in_path(HOST, self._port, self.token)
+        return f"{self.server}{path or '/'}"
 
     def hurry(self) -> None:
         """Do not wait for the parts to end by themselves."""
@@ -317,7 +322,10 @@ class LocalDeployment:
         state = self.data / "executors" / str(index + 1)
         flags = ["--server", self.server, "--name", self.executor_names[index], "--state", str(state)]
         secrets = {"MINIONS_TOKEN": self._tokens.executor}
-        return self._plan("executor", [*flags, *self._executor_flags[index]], secrets, number=index + 1)
+        given = self._executor_flags[index]
+        # Who starts a deployment in a terminal wants its work done now; a machine is lent by `minions executor`.
+        always = [] if "--owner-file" in given else ["--always"]
+        return self._plan("executor", [*flags, *always, *given], secrets, number=index + 1)
 
     def _plan(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Iterator
 from contextlib import closing
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from minions.client import Client, calls
+from minions.client import AsyncClient, Client, calls
 from minions.client.connection import Connection, LinkRefused
 from minions.client.faults import NotAMinionServer
 from minions.domain.errors import AccessDenied, Conflict, NotFound, ObjectMissing, Unavailable, ValidationFailed
@@ -125,6 +126,31 @@ def test_link_errors_do_not_show_the_signature(script: ScriptedServer, connectio
         connection.fetch(f"{script.url}/objects/2?signature=verysecret")
     assert "verysecret" not in refused.value.message
     assert "/objects/1" in refused.value.message
+
+
+def test_a_retry_is_asked_for_until_it_is_answered(client: Client, script: ScriptedServer) -> None:
+    """The server takes two for one, so an answer that was lost costs nothing."""
+    script.on("GET", TASK, completed())
+    said = {"task": task_view(retries=1), "dry_run": False, "rows": 2, "subtasks": 1, "set_aside": 0, "cancelled": 0}
+    script.on("POST", f"{TASK}/retry", Reply(drop=True), said)
+    task = client.task("tsk_0000002a")
+    assert task.retry_failed(codes={"overflow"}) is task
+    assert (task.state, task.view.retries) == ("running", 1)
+    asked = script.asked("POST", f"{TASK}/retry")
+    assert [json.loads(request.body) for request in asked] == [{"codes": ["overflow"], "dry_run": False}] * 2
+
+
+async def test_the_async_client_retries_the_same(script: ScriptedServer) -> None:
+    script.on("GET", TASK, completed())
+    said = {"task": task_view(retries=1), "dry_run": False, "rows": 2, "subtasks": 1, "set_aside": 0, "cancelled": 0}
+    script.on("POST", f"{TASK}/retry", said)
+    async with AsyncClient(script.url, "secret") as client:
+        task = await client.task("tsk_0000002a")
+        assert (await task.retryable()).rows == 2
+        assert task.state == "completed"
+        assert (await (await task.retry_failed(["overflow"])).wait()).state == "completed"
+    asked = [json.loads(request.body) for request in script.asked("POST", f"{TASK}/retry")]
+    assert asked == [{"codes": None, "dry_run": True}, {"codes": ["overflow"], "dry_run": False}]
 
 
 def test_waiting_survives_an_outage(client: Client, script: ScriptedServer) -> None:

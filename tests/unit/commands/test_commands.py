@@ -243,10 +243,57 @@ def test_one_that_cannot_be_cancelled_does_not_keep_the_others(minions: Minions,
     assert (result.code, result.out) == (4, "tsk_0000002a\n")
 
 
+RETRIED = {"dry_run": False, "rows": 41, "subtasks": 9, "set_aside": 1, "cancelled": 2}
+
+
+def test_retry_says_what_is_run_again_and_waits(minions: Minions, script: ScriptedServer) -> None:
+    script.on("GET", BY_NAME, completed())
+    script.on("POST", f"{TASK}/retry", {"task": task_view(), **RETRIED})
+    script.on("GET", TASK, task_view(), completed(rows={"ok": 7, "failed": 2}))
+    result = minions("tasks", "retry", "passages", "--code", "engine_refused", "--code", "overflow", "--wait")
+    assert result.code == 5
+    what = "41 failed rows in 6 subtasks and 1 subtask that was set aside and 2 subtasks that were cancelled"
+    assert f"Running again {what} of default/default/passages." in result.err
+    asked = [json.loads(request.body) for request in script.asked("POST", f"{TASK}/retry")]
+    codes = ["engine_refused", "overflow"]
+    assert asked == [{"codes": codes, "dry_run": True}, {"codes": codes, "dry_run": False}]
+
+
+def test_a_dry_run_of_a_retry_only_asks(minions: Minions, script: ScriptedServer) -> None:
+    script.on("GET", TASK, completed())
+    script.on("POST", f"{TASK}/retry", {"task": completed(), **RETRIED, "dry_run": True})
+    result = minions("tasks", "retry", "tsk_0000002a", "--dry-run", "--wait", "--json")
+    assert result.code == 0
+    said = json.loads(result.out)
+    assert (said["rows"], said["subtasks"], said["dry_run"], said["task"]["state"]) == (41, 9, True, "completed")
+    (asked,) = script.asked("POST", f"{TASK}/retry")
+    assert json.loads(asked.body) == {"codes": None, "dry_run": True}
+
+
+def test_what_cannot_be_retried_is_one_sentence(minions: Minions, script: ScriptedServer) -> None:
+    script.on("GET", TASK, task_view())
+    script.on("POST", f"{TASK}/retry", problem(409, "conflict", "only a task that has ended can be retried"))
+    result = minions("tasks", "retry", "tsk_0000002a")
+    assert (result.code, result.out) == (1, "")
+    assert "only a task that has ended can be retried" in result.err
+
+
 def test_executors_show_state_and_reason(minions: Minions, script: ScriptedServer) -> None:
     script.on("GET", "/api/v1/executors", {"data": [EXECUTOR], "has_more": False})
     assert "anna is using this Mac" in minions("executors", "ls").out
-    assert "Apple M3" in minions("executors", "show", "anna-mbp-m3").out
+    device = {
+        "chip": "Apple M3",
+        "gpu_cores": 10,
+        "engines": {"embedding": "sentence-transformers 5"},
+        "models": [{"model": "hf:org/name", "size_bytes": 90_000_000}, "nonsense"],
+    }
+    idle = ["2 tasks: need 24 GB, you have 16 GB"]
+    one = EXECUTOR | {"device": device, "teams": ["search"], "idle": idle}
+    script.on("GET", f"/api/v1/executors/{EXECUTOR['id']}", one)
+    shown = minions("executors", "show", "anna-mbp-m3").out
+    for said in ("chip=Apple M3  gpu_cores=10", "embedding: sentence-transformers 5", "hf:org/name  90.0 MB", *idle):
+        assert said in shown
+    assert "nonsense" not in shown
     assert minions("executors", "show", "nobody").code == 4
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from minions.commands import options
+
+_MODELS_SHOWN = 20
 
 if TYPE_CHECKING:
     from minions.client.client import Client
@@ -49,25 +51,48 @@ def _find(client: Client, reference: str) -> ExecutorView:
             f"{len(named)} executors are called {reference!r}",
             hint=f"Name one by its id: {', '.join(view.id for view in named[:5])}",
         )
-    return named[0]
+    return client.executor(named[0].id)
 
 
 def _facts(view: ExecutorView) -> list[tuple[str, Any]]:
     from minions.commands.output import age, now, state_cell
 
     moment = now()
-    device = "  ".join(f"{name}={value}" for name, value in view.device.items())
-    return [
+    facts: list[tuple[str, Any]] = [
         ("executor", [(view.name, "bold"), f"  {view.id}"]),
         ("owner", view.owner or "–"),
         ("state", [state_cell(view.state), f"  for {age(view.since, moment).removesuffix(' ago')}"]),
         ("why", view.reason or "–"),
+        *[("not given", (reason, "yellow")) for reason in view.idle],
         ("holds", f"{view.holds} subtasks" + (f" of {', '.join(view.current)}" if view.current else "")),
         ("speed", f"{view.rows_last_minute:,} rows in the last minute, {view.parts:,} parts in all"),
         ("runs", f"{', '.join(view.kinds)} on {', '.join(view.engines)}"),
-        ("memory", f"{view.memory_mb:,} MB" if view.memory_mb else "unknown"),
-        ("device", device or "–"),
+        ("teams", "all" if view.teams is None else ", ".join(view.teams) or "none of yours"),
+        ("memory", f"{view.memory_mb:,} MB for a model" if view.memory_mb else "unknown"),
+    ]
+    return [
+        *facts,
+        *_device_facts(view.device),
         ("prefers", ", ".join(view.preferences) or "any task"),
         ("version", view.version),
         ("seen", f"{age(view.last_seen_at, moment)}; registered {age(view.registered_at, moment)}"),
     ]
+
+
+def _device_facts(device: dict[str, Any]) -> list[tuple[str, Any]]:
+    """What the machine says of itself: a line for each engine and model, one for all the rest."""
+    from minions.commands.output import bytes_text
+
+    plain = {name: value for name, value in device.items() if not isinstance(value, dict | list)}
+    facts: list[tuple[str, Any]] = [("device", "  ".join(f"{name}={value}" for name, value in plain.items()) or "–")]
+    engines, models = device.get("engines"), device.get("models")
+    if isinstance(engines, dict):
+        versions = cast("dict[str, object]", engines)
+        facts += [("engine", f"{name}: {version}") for name, version in versions.items()]
+    for model in cast("list[object]", models)[:_MODELS_SHOWN] if isinstance(models, list) else []:
+        match model:
+            case {"model": str(name), "size_bytes": int(size_bytes)}:
+                facts.append(("model", f"{name}  {bytes_text(size_bytes)}"))
+            case _:
+                pass  # what an executor says of its machine is free in form
+    return facts

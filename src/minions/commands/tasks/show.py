@@ -64,13 +64,20 @@ def _facts(view: TaskView) -> list[tuple[str, Any]]:
             facts.append(("left", duration_text(*view.remaining_seconds)))
     facts += [
         ("model", view.model + (f" ({view.model_digest[:19]})" if view.model_digest else "")),
+        *([("pinned", _pin(view))] if view.precision is not None else []),
         ("engine", f"{view.kind} on {view.engine}"),
+        *([("needs", view.memory_from)] if view.memory_from else []),
         ("parameters", _parameters(view)),
         ("inputs", ", ".join(view.inputs[:5]) + (f" and {len(view.inputs) - 5} more" if len(view.inputs) > 5 else "")),
     ]
     if view.input_tokens or view.output_tokens:
         facts.append(("tokens", f"{view.input_tokens:,} in, {view.output_tokens:,} out"))
     return facts + _times(view)
+
+
+def _pin(view: TaskView) -> str:
+    window = f", a window of {view.context_tokens:,} tokens" if view.context_tokens else ""
+    return f"{view.precision}{window}: for every executor of this task"
 
 
 def _rows(view: TaskView) -> list[Cell]:

@@ -12,7 +12,7 @@ from minions.commands import options
 def command(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Who or what uses it.")],
     scope: Annotated[
-        Literal["submit", "executor", "admin"], typer.Option("--scope", help="What it is for.")
+        Literal["submit", "executor", "metrics", "admin"], typer.Option("--scope", help="What it is for.")
     ] = "submit",
     team: Annotated[
         list[str] | None, typer.Option("--team", metavar="NAME", help="Only this team's tasks; repeat. Default: all.")

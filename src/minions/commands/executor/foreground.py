@@ -1,4 +1,4 @@
-"""minions executor."""
+"""minions executor, without a verb."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from typing import Annotated, Literal
 import typer
 
 from minions.commands import options, services
+from minions.commands.executor import speaking
 
 _KINDS = ("embed", "complete")
 
 
 def command(
+    context: typer.Context,
     server: options.Server = None,
     token: Annotated[
         str | None,
@@ -44,7 +46,30 @@ def command(
     kind: Annotated[
         list[str] | None,
         typer.Option(
-            "--kind", metavar="KIND", envvar="MINIONS_KIND", help="Take only embed, or only complete. Default: both."
+            "--kind",
+            metavar="KIND",
+            envvar="MINIONS_KIND",
+            help="Take only embed, or only complete. Default: what the owner's file says, else both. "
+            "command: run programs of administrators, and nothing else; see --slots.",
+        ),
+    ] = None,
+    slots: Annotated[
+        int | None,
+        typer.Option(
+            "--slots",
+            metavar="NUMBER",
+            envvar="MINIONS_SLOTS",
+            min=1,
+            max=1024,
+            help="With --kind command: jobs at once. Default: 1.",
+        ),
+    ] = None,
+    repository: Annotated[
+        Path | None,
+        typer.Option(
+            "--repository",
+            metavar="DIR",
+            help="With --kind command: the git repository whose commits are run. Default: the current directory.",
         ),
     ] = None,
     prefer: Annotated[
@@ -56,6 +81,19 @@ def command(
             help="Take this work first; * is any. Repeat, the dearest first.",
         ),
     ] = None,
+    owner_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--owner-file",
+            metavar="FILE",
+            envvar="MINIONS_OWNER_FILE",
+            help="When and how this machine is lent. Default: owner.toml in the user's configuration directory; "
+            "without that file, it works at any time.",
+        ),
+    ] = None,
+    always: Annotated[
+        bool, typer.Option("--always", envvar="MINIONS_ALWAYS", help="Work at any time, and read no owner's file.")
+    ] = False,
     memory_mb: Annotated[
         int | None,
         typer.Option(
@@ -96,6 +134,7 @@ def command(
             help="A long subtask commits what it has so often.",
         ),
     ] = 60.0,
+    facts_file: Annotated[Path | None, typer.Option("--facts-file", metavar="FILE", hidden=True)] = None,
     log_json: services.LogJson = False,
     parent_fd: services.ParentFd = None,
 ) -> None:
@@ -104,29 +143,54 @@ def command(
     SIGTERM or Ctrl-C ends it within seconds; what it holds goes back to the queue. Without --server and --token it
     works for the deployment that `minions up` runs here.
     """
+    if services.is_for_verb(context):
+        return
     services.begin(parent_fd, log_json)
     import platformdirs
 
     with services.needing("executor"):
+        from minions.executor.commands.local import run_local_commands
         from minions.executor.main import run_executor
+        from minions.executor.places import LOG_FILE
         from minions.executor.settings import ExecutorSettings
+        from minions.runtime.logs import also_to_file
 
-    place, secret = _server_and_token(server, token, token_file, token_stdin)
+    if kind and "command" in kind:
+        if set(kind) != {"command"}:
+            raise services.invalid("--kind", "an executor of commands takes nothing else; start another for the rest")
+        place, secret = server_and_token(server, token, token_file, token_stdin)
+        directory = usable_directory("--state", speaking.state_directory(state))
+        also_to_file(directory / LOG_FILE)
+        place_of_git = (repository or Path.cwd()).expanduser().absolute()
+        called = checked_name(name) if name is not None else machine_name()
+        services.run_service(
+            lambda: run_local_commands(place, secret, called, owner, directory, slots or 1, place_of_git)
+        )
+        return
+    if slots is not None or repository is not None:
+        raise services.invalid("--slots" if slots else "--repository", "it is for --kind command")
+    if always and owner_file is not None:
+        raise services.invalid("--always", "give it or --owner-file")
+    place, secret = server_and_token(server, token, token_file, token_stdin)
+    directory = usable_directory("--state", speaking.state_directory(state))
+    also_to_file(directory / LOG_FILE)
     settings = ExecutorSettings(
         server=place,
         token=secret,
-        name=_checked_name(name) if name is not None else machine_name(),
+        name=checked_name(name) if name is not None else machine_name(),
         owner=owner,
-        state=_directory("--state", state or Path(platformdirs.user_state_dir("minions")) / "executor"),
-        cache=_directory("--cache", cache or Path(platformdirs.user_cache_dir("minions"))),
-        kinds=_checked_kinds(kind or _KINDS),
-        preferences=_checked_preferences(prefer or []),
+        state=directory,
+        cache=usable_directory("--cache", cache or Path(platformdirs.user_cache_dir("minions"))),
+        kinds=checked_kinds(kind) if kind else None,
+        preferences=checked_preferences("--prefer", prefer or []),
         memory_mb=memory_mb,
         threads=threads,
         device=device,
         ollama_url=_checked_url("--ollama-url", ollama_url),
         openai_url=_checked_url("--openai-url", openai_url),
         part_seconds=part_seconds,
+        owner_file=None if always else speaking.owner_file_path(owner_file),
+        facts_file=facts_file,
     )
     services.run_service(lambda: run_executor(settings))
 
@@ -137,7 +201,7 @@ def machine_name() -> str:
     return name[:63] or "executor"
 
 
-def _server_and_token(server: str | None, token: str | None, token_file: Path | None, stdin: bool) -> tuple[str, str]:
+def server_and_token(server: str | None, token: str | None, token_file: Path | None, stdin: bool) -> tuple[str, str]:
     if sum((token is not None, token_file is not None, stdin)) > 1:
         raise services.invalid("--token", "give one of --token, --token-file and --token-stdin")
     found = options.settings(server, token_file)
@@ -151,7 +215,7 @@ def _server_and_token(server: str | None, token: str | None, token_file: Path | 
     return found.server, secret
 
 
-def _checked_name(name: str) -> str:
+def checked_name(name: str) -> str:
     from minions.domain.names import NAME, NAME_RULE
 
     if not NAME.fullmatch(name):
@@ -159,20 +223,20 @@ def _checked_name(name: str) -> str:
     return name
 
 
-def _checked_kinds(kinds: Sequence[str]) -> tuple[str, ...]:
+def checked_kinds(kinds: Sequence[str]) -> tuple[str, ...]:
     for kind in kinds:
         if kind not in _KINDS:
             raise services.invalid("--kind", f"{kind!r} is not one of {', '.join(_KINDS)}")
     return tuple(dict.fromkeys(kinds))
 
 
-def _checked_preferences(texts: list[str]) -> tuple[str, ...]:
+def checked_preferences(flag: str, texts: Sequence[str]) -> tuple[str, ...]:
     from minions.domain.names import Preference
 
     try:
         return tuple(str(Preference.parse(text)) for text in texts)
     except ValueError as error:
-        raise services.invalid("--prefer", str(error)) from None
+        raise services.invalid(flag, str(error)) from None
 
 
 def _checked_url(flag: str, url: str | None) -> str | None:
@@ -181,7 +245,7 @@ def _checked_url(flag: str, url: str | None) -> str | None:
     return url.rstrip("/") if url else None
 
 
-def _directory(flag: str, path: Path) -> Path:
+def usable_directory(flag: str, path: Path) -> Path:
     place = path.expanduser().absolute()
     try:
         place.mkdir(parents=True, exist_ok=True, mode=0o700)

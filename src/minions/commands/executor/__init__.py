@@ -1,0 +1,1 @@
+"""Lend this machine, and say when and to whom."""

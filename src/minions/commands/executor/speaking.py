@@ -1,0 +1,144 @@
+"""What the verbs that speak to this machine's executor share: its state directory, and times as people write them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from minions.commands import options, services
+from minions.commands.output import print_json, to_stdout
+
+if TYPE_CHECKING:
+    from minions.domain.policy import OrderKind
+    from minions.executor.control.client import ControlClient
+    from minions.executor.control.messages import Status
+    from minions.executor.installation import Places
+    from minions.executor.service_files import Flags
+
+State = Annotated[
+    Path | None,
+    typer.Option(
+        "--state",
+        metavar="DIR",
+        envvar="MINIONS_STATE",
+        help="Which executor, by its state directory.",
+        show_default=False,
+    ),
+]
+Cache = Annotated[
+    Path | None,
+    typer.Option("--cache", metavar="DIR", envvar="MINIONS_CACHE", help="Where models are kept.", show_default=False),
+]
+OwnerFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--owner-file",
+        metavar="FILE",
+        envvar="MINIONS_OWNER_FILE",
+        help="When and how this machine is lent. Default: owner.toml in the user's configuration directory.",
+        show_default=False,
+    ),
+]
+Json = options.Json
+HowLong = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[1h | until 18:00]", help="Default: until `resume`.", show_default=False),
+]
+
+
+def state_directory(state: Path | None) -> Path:
+    """The one that is named, else where `minions executor` keeps its state."""
+    import platformdirs
+
+    return (state or Path(platformdirs.user_state_dir("minions")) / "executor").expanduser().absolute()
+
+
+def owner_file_path(given: Path | None) -> Path:
+    """The owner's file that is named, else the user's."""
+    from minions.executor.owner_file import owner_file
+
+    return (given or owner_file(os.environ)).expanduser().absolute()
+
+
+def installed_flags() -> Flags:
+    """The flags of the executor that is installed as a service here; none when there is none."""
+    import sys
+
+    from minions.executor.service import service_file
+    from minions.executor.service_files import flags_of
+
+    file = service_file(sys.platform, Path.home())
+    return flags_of(file.read_text("utf-8")) if file is not None and file.exists() else ()
+
+
+def places(installed: Flags, state: Path | None, cache: Path | None, owner_file: Path | None) -> Places:
+    """Where the executor keeps its things: as it is said here, else as it was installed, else where it is usual."""
+    import platformdirs
+
+    from minions.executor.installation import Places
+
+    known = {flag: Path(value) for flag, value in installed}
+    kept = cache or known.get("--cache") or Path(platformdirs.user_cache_dir("minions"))
+    return Places(
+        state=state_directory(state or known.get("--state")),
+        cache=kept.expanduser().absolute(),
+        owner_file=owner_file_path(owner_file or known.get("--owner-file")),
+    )
+
+
+def executor(state: Path | None) -> ControlClient:
+    """The executor that runs here."""
+    from minions.executor.control.client import ControlClient
+
+    return ControlClient(state_directory(state))
+
+
+def moment_of(words: Sequence[str], now: datetime) -> datetime | None:
+    """`1h`, `until 18:00`, `18:00`, or nothing at all, which is for good. Raises ValidationFailed."""
+    from minions.domain.moments import moment_after
+
+    said = [word for word in words if word not in ("until", "for")]
+    if not said:
+        if words:
+            raise services.invalid(words[0], "say how long, like 1h, or until when, like 18:00")
+        return None
+    try:
+        return moment_after(" ".join(said), now)
+    except ValueError as error:
+        raise services.invalid("TIME", str(error)) from None
+
+
+def local_now() -> datetime:
+    """The clock on this machine's wall."""
+    return datetime.now().astimezone()
+
+
+def order(kind: OrderKind, how_long: Sequence[str], state: Path | None, *, json: bool) -> None:
+    """Order it of the executor that runs here, and say what became of it."""
+    from minions.executor.control.messages import OrderRequest
+
+    until = moment_of(how_long, local_now())
+    say(executor(state).order(OrderRequest(kind=kind, until=until)), json=json)
+
+
+def preferred(status: Status) -> str:
+    """What it works on first, and until when."""
+    wishes = {each.preference: each.until for each in status.wishes}
+    told = [
+        name + (f" until {until.astimezone():%a %H:%M}" if (until := wishes.get(name)) else "")
+        for name in status.preferences
+    ]
+    return ", ".join(told) or "any task"
+
+
+def say(status: Status, *, json: bool) -> None:
+    """What became of it: one sentence."""
+    if json:
+        print_json(status.model_dump(mode="json"))
+    else:
+        to_stdout(status.sentence)

@@ -1,0 +1,190 @@
+"""What happens to jobs when the server, the executor or the machine between them goes away."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from minions.executor.commands.control import Control, write_control
+from minions.server.deployment import Deployment
+from minions.watchdog.passes.release_silent import release_silent
+from tests.integration.commands.project import CommandRig, Host, shell
+from tests.integration.executor.deployment import eventually
+
+SILENCE_SECONDS = 2.5
+
+
+def slow(directory: Path, output: str = "out") -> tuple[list[str], str]:
+    """A job that notes each of its runs, then waits for the file `go` before it writes its output."""
+    return shell(
+        f'cd "{directory}"; echo start $$ >>runs; while [ ! -e go ]; do sleep 0.05; done; echo end $$ >>runs; '
+        f'cd - >/dev/null; echo right >"$1"',
+        output,
+    )
+
+
+def runs(directory: Path) -> list[list[str]]:
+    """(what, process) in order."""
+    file = directory / "runs"
+    return [line.split() for line in file.read_text().splitlines()] if file.exists() else []
+
+
+async def watch(deployment: Deployment, lease_seconds: float = SILENCE_SECONDS) -> int:
+    """One look of the watchdog. Returns how many subtasks it took."""
+    async with deployment.database.connection() as connection:
+        return len(await release_silent(connection, lease_seconds))
+
+
+def stop_process(host: Host) -> None:
+    """As a lid that is closed does to its machine, and to no other."""
+    host.process.send_signal(signal.SIGSTOP)
+
+
+@pytest.mark.timeout(90)
+async def test_a_job_that_ends_while_the_server_is_away_is_delivered_when_it_is_back(
+    commands: CommandRig, tmp_path: Path
+) -> None:
+    async with commands.executor(slots=1):
+        task = await commands.submit([slow(tmp_path)])
+        await eventually(lambda: runs(tmp_path))
+        away = commands.rig.saboteur.add("refused", "POST", "/executor/", times=10_000)
+        stored = commands.rig.saboteur.add("refused", "PUT", "/objects/", times=3)
+        (tmp_path / "go").touch()
+        await eventually(lambda: stored.times == 0)
+        away.times = 0
+        view = await commands.rig.ended(task)
+    assert view["state"] == "completed"
+    assert await commands.output((await commands.jobs(task))[0]) == b"right\n"
+    assert [what for what, _ in runs(tmp_path)] == ["start", "end"]
+
+
+@pytest.mark.timeout(90)
+async def test_an_executor_that_was_killed_sweeps_first_and_no_job_runs_twice_at_once(
+    commands: CommandRig, tmp_path: Path
+) -> None:
+    async with commands.executor(slots=1) as host:
+        task = await commands.submit([slow(tmp_path)])
+        await eventually(lambda: runs(tmp_path))
+        host.kill()
+        first = int(runs(tmp_path)[0][1])
+        host.start()
+        await eventually(lambda: len(runs(tmp_path)) == 2)
+        with pytest.raises(ProcessLookupError):
+            os.kill(first, 0)
+        (tmp_path / "go").touch()
+        view = await commands.rig.ended(task)
+    assert view["state"] == "completed"
+    assert [what for what, _ in runs(tmp_path)] == ["start", "start", "end"]
+    (job,) = await commands.jobs(task)
+    assert (job["attempt"], job["losses"]) == (1, 1)
+    assert await commands.output(job) == b"right\n"
+
+
+@pytest.mark.timeout(90)
+async def test_an_output_that_was_finished_before_the_executor_was_killed_is_not_computed_again(
+    commands: CommandRig, tmp_path: Path
+) -> None:
+    async with commands.executor(slots=1) as host:
+        task = await commands.submit([slow(tmp_path)])
+        await eventually(lambda: runs(tmp_path))
+        stored = commands.rig.saboteur.add("refused", "PUT", "/objects/", times=10_000)
+        (tmp_path / "go").touch()
+        await eventually(lambda: stored.times < 10_000)
+        host.kill()
+        assert list((host.state / "outbox").glob("*.json"))
+        stored.times = 0
+        host.start()
+        view = await commands.rig.ended(task)
+        await eventually(lambda: not list((host.state / "outbox").iterdir()))
+    assert view["state"] == "completed"
+    assert [what for what, _ in runs(tmp_path)] == ["start", "end"]
+    (job,) = await commands.jobs(task)
+    assert (job["attempt"], job["losses"]) == (1, 0)
+
+
+@pytest.mark.timeout(90)
+@pytest.mark.parametrize("idempotent", [False, True])
+async def test_what_a_silent_executor_runs_goes_to_another_only_if_that_is_harmless(
+    commands: CommandRig, tmp_path: Path, idempotent: bool
+) -> None:
+    async with commands.executor("first", slots=1) as first:
+        task = await commands.submit([slow(tmp_path)], idempotent=idempotent)
+        await eventually(lambda: runs(tmp_path))
+        stop_process(first)
+        try:
+            async with commands.executor("second", slots=1):
+                await asyncio.sleep(SILENCE_SECONDS + 1.5)
+                assert await watch(commands.rig.deployment) == int(idempotent)
+                assert await watch(commands.rig.deployment) == 0
+                executors = (await commands.rig.http.get("/api/v1/executors")).json()["data"]
+                assert {each["name"]: each["state"] for each in executors}["first"] == "offline"
+                if not idempotent:
+                    assert [what for what, _ in runs(tmp_path)] == ["start"]
+                    abandon = f"/api/v1/executors/{await commands.executor_id('first')}/abandon"
+                    assert (await commands.rig.http.post(abandon)).json() == {"given_back": 1}
+                await eventually(lambda: len(runs(tmp_path)) == 2)
+                (tmp_path / "go").touch()
+                await commands.rig.ended(task)
+        finally:
+            first.process.send_signal(signal.SIGCONT)
+    (job,) = await commands.jobs(task)
+    assert (job["host"], job["attempt"]) == ("second", 1)
+    assert await commands.output(job) == b"right\n"
+
+
+@pytest.mark.timeout(90)
+async def test_an_executor_that_is_stopped_gives_its_jobs_back_within_two_seconds(
+    commands: CommandRig, tmp_path: Path
+) -> None:
+    async with commands.executor(slots=2) as host:
+        task = await commands.submit([slow(tmp_path), shell("trap '' TERM; sleep 60", "deaf")])
+        await eventually(lambda: runs(tmp_path))
+        await commands.rig.until(task, lambda view: view["subtasks"]["acquired"] == 2)
+        began = time.monotonic()
+        host.process.send_signal(signal.SIGTERM)
+        await commands.rig.until(task, lambda view: view["subtasks"]["queued"] == 2)
+        assert time.monotonic() - began < 2.5
+        await host.gone()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(runs(tmp_path)[0][1]), 0)
+    assert [job["attempt"] for job in await commands.jobs(task)] == [0, 0]
+
+
+@pytest.mark.timeout(90)
+async def test_slots_pause_and_drain_are_heeded_while_it_runs(commands: CommandRig, tmp_path: Path) -> None:
+    places = [tmp_path / str(number) for number in range(4)]
+    for place in places:
+        place.mkdir()
+
+    def running() -> int:
+        return sum(bool(runs(place)) for place in places)
+
+    async with commands.executor(slots=1) as host:
+        task = await commands.submit([slow(place, place.name) for place in places])
+        await eventually(lambda: running() == 1)
+        write_control(host.state, Control(slots=3))
+        await eventually(lambda: running() == 3)
+        write_control(host.state, Control(paused="for lunch"))
+        show = f"/api/v1/executors/{await commands.executor_id('host')}"
+
+        async def told(state: str, reason: str) -> bool:
+            view = (await commands.rig.http.get(show)).json()
+            return (view["state"], view["reason"]) == (state, reason)
+
+        await eventually(lambda: told("paused", "for lunch"))
+        for place in places[:3]:
+            (place / "go").touch()
+        await commands.rig.until(task, lambda view: view["subtasks"]["done"] == 3)
+        assert running() == 3
+        write_control(host.state, Control())
+        await eventually(lambda: running() == 4)
+        write_control(host.state, Control(draining=True))
+        await eventually(lambda: told("stopping", "draining: what runs comes to its end"))
+        (places[3] / "go").touch()
+        await host.gone(20)
+        assert (await commands.rig.view(task))["subtasks"]["done"] == 4

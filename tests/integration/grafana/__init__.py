@@ -1,0 +1,1 @@
+"""What Grafana asks the database, asked of a real one."""
