@@ -1,0 +1,1 @@
+"""What a deployment of one's own starts from."""

@@ -1,0 +1,1 @@
+"""Grafana: dashboards as code, and what provisions them. `make dashboards` writes the JSON that is shipped."""
