@@ -72,6 +72,12 @@ class Databases:
         asyncio.run(_execute(self._server.url, f"CREATE DATABASE {name}"))
         return urlsplit(self._server.url)._replace(path=f"/{name}").geturl()
 
+    @property
+    def postmaster(self) -> int:
+        """The process that all others of PostgreSQL are children of."""
+        assert self._server.pid is not None
+        return self._server.pid
+
     def settings(self) -> dict[str, str]:
         """What a reader of the figures has to know of it."""
         names = ("server_version", "fsync", "synchronous_commit", "full_page_writes")
@@ -196,7 +202,8 @@ def watchdog(database_url: str, log: Path, *flags: str) -> Generator[None]:
 def start_executor(server: Server, name: str, *flags: str) -> subprocess.Popen[bytes]:
     """One executor process, as `minions executor` starts it. The caller stops it."""
     state = server.directory / name
-    arguments = ["--name", name, "--state", str(state), "--cache", str(server.directory / "cache"), *flags]
+    lent = [] if "--owner-file" in flags else ["--always"]
+    arguments = ["--name", name, "--state", str(state), "--cache", str(server.directory / "cache"), *lent, *flags]
     environment = {"MINIONS_SERVER": server.url, "MINIONS_TOKEN": server.executor_token}
     return start("executor", arguments, server.directory / f"{name}.log", environment)
 

@@ -148,9 +148,9 @@ async def play_round(executors: list[Executor], cycles: int, ahead: int) -> dict
     }
 
 
-async def main(url: str, token: str, clients: int) -> None:
+async def connect_executors(url: str, token: str, count: int) -> list[Executor]:
+    """Registered, each on a connection of its own."""
     place = urlsplit(url)
-    host, port = place.hostname or "", place.port or 80
     heads = {
         verb: (
             f"POST /api/v1/executor/{verb} HTTP/1.1\r\nHost: {place.netloc}\r\nAuthorization: Bearer {token}\r\n"
@@ -160,10 +160,16 @@ async def main(url: str, token: str, clients: int) -> None:
     }
     loop = asyncio.get_running_loop()
     executors: list[Executor] = []
-    for number in range(clients):
-        _, wire = await loop.create_connection(Wire, host, port)
+    for number in range(count):
+        _, wire = await loop.create_connection(Wire, place.hostname or "", place.port or 80)
         executors.append(Executor(wire, heads))
         await executors[-1].register(number)
+    return executors
+
+
+async def main(url: str, token: str, clients: int) -> None:
+    executors = await connect_executors(url, token, clients)
+    loop = asyncio.get_running_loop()
     print("ready", flush=True)
     while line := await loop.run_in_executor(None, sys.stdin.readline):
         wanted = json.loads(line)

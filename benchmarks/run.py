@@ -83,6 +83,17 @@ FIGURES: Mapping[str, Sequence[Figure]] = {
         Figure("An executor killed: seconds until its subtasks run elsewhere", _get("seconds_to_rerun"), unit=" s"),
         Figure("… and the task's time over the time without", _get("makespan_ratio"), unit=" ×"),
     ],
+    "owner_week": [
+        Figure("A simulated week of 50 owners: share of allowed time used", _get("used_share"), ("≥", 0.95)),
+        Figure("… rows lost", _get("rows_lost"), ("≤", 0)),
+        Figure("… seconds of work in time that was not allowed", _get("forbidden_seconds"), ("≤", 0), " s"),
+    ],
+    "eviction": [
+        Figure("The owner returns: seconds until no engine runs, p99 of 50", _get("p99_seconds"), ("≤", 2), " s"),
+        Figure("… p50", _get("p50_seconds"), unit=" s"),
+        Figure("… until the server has the subtask back, at most", _get("max_released_seconds"), ("≤", 5), " s"),
+        Figure("… rows that were done and are done again, at most", _get("max_rows_lost")),
+    ],
     "startup": [
         Figure("`minions up` to the first accepted task, fresh directory", _get("first_seconds"), unit=" s"),
         Figure("… on a directory that is there", _get("second_seconds"), unit=" s"),
