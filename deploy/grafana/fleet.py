@@ -45,7 +45,7 @@ def fleet() -> list[Panel]:
             "heartbeat of more than 10 minutes, choose a longer minimum interval.",
         ),
         bars(
-            "Why not",
+            "Why executors do not work",
             """
             SELECT state || ': ' || CASE state_reason WHEN '' THEN 'no reason given' ELSE state_reason END AS reason,
                 count(*) AS executors

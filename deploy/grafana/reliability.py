@@ -73,7 +73,7 @@ def _rows() -> list[Panel]:
             width=12,
         ),
         numbers(
-            "Share of rows",
+            "Share of rows that failed",
             f"""
             SELECT (sum(failed_rows)::float8 / nullif(sum(rows), 0)) AS failed
             FROM grafana_part WHERE NOT superseded AND $__timeFilter(at) AND {CHOSEN}
@@ -93,7 +93,7 @@ def _rows() -> list[Panel]:
             said="Without those that a retry replaced.",
         ),
         bars(
-            "Codes",
+            "Failed rows by code, added up",
             f"""
             SELECT code, sum(rows)::bigint AS rows
             FROM grafana_failed_rows WHERE NOT superseded AND $__timeFilter(at) AND {CHOSEN}

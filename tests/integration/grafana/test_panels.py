@@ -82,7 +82,7 @@ async def test_executors_are_those_of_rest(looking: Looking) -> None:
     assert {
         each["name"]: (each["state"], each["reason"], each["subtasks held"], each["version"]) for each in listed
     } == said
-    why = {each["reason"]: each["executors"] for each in await looking.rows("fleet", "Why not")}
+    why = {each["reason"]: each["executors"] for each in await looking.rows("fleet", "Why executors do not work")}
     assert why["paused: somebody uses this Mac"] == 1
     assert sum(why.values()) == len(executors) - states["busy"]
     held = sum(task["subtasks"]["acquired"] for task in await looking.tasks())
@@ -183,10 +183,12 @@ async def test_what_goes_wrong_is_what_rest_says(looking: Looking) -> None:
     codes = Counter[str]()
     for task in tasks:
         codes.update(task["rows"]["failures"])
-    assert {each["code"]: each["rows"] for each in await looking.rows("reliability", "Codes")} == codes
+    assert {
+        each["code"]: each["rows"] for each in await looking.rows("reliability", "Failed rows by code, added up")
+    } == codes
     over_time = await looking.rows("reliability", "Failed rows by code")
     assert sum(each["value"] for each in over_time) == codes.total()
-    share = (await looking.row("reliability", "Share of rows"))["failed"]
+    share = (await looking.row("reliability", "Share of rows that failed"))["failed"]
     assert share == pytest.approx(codes.total() / sum(task["rows"]["ok"] + task["rows"]["failed"] for task in tasks))
     attempts = {
         each["attempts"]: each["subtasks"] for each in await looking.rows("reliability", "Attempts that subtasks took")

@@ -56,9 +56,7 @@ def state_word(state: str) -> str:
 def state(name: str, word: str | None = None) -> Markup:
     """A state as colour, shape and word."""
     look = state_look(name)
-    return Markup(
-        '<span class="state {0}"><svg class="mark" aria-hidden="true"><use href="#mark-{0}"/></svg>{1}</span>'
-    ).format(look, state_word(name) if word is None else word)
+    return _STATE.format(look, state_word(name) if word is None else word)
 
 
 def query_of(path: str, values: dict[str, Any], **changed: Any) -> str:

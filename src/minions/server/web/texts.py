@@ -23,9 +23,11 @@ def zone_of(name: str | None) -> ZoneInfo | None:
 
 
 def count(number: float | None) -> str:
-    """`1,412`; what is not a whole number and small keeps one digit."""
+    """`1,412`; what is not a whole number and small keeps one digit, and what is there is never shown as 0.0."""
     if number is None:
         return NOTHING
+    if 0 < number < 0.1:
+        return "under 0.1"
     if abs(number) >= 10 or number == int(number):
         return f"{round(number):,}"
     return f"{number:.1f}"

@@ -104,9 +104,11 @@ async def test_a_stream_with_much_to_tell_ends_with_its_token(served: Served, mo
 async def test_a_server_follows_so_many_pages_and_no_more(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "_MOST_STREAMS", 1)
     visit = await visit_of(served, "overview")
-    with visit.web.changes.subscribe({"overview"}):
-        with pytest.raises(Unavailable, match="1 pages are followed live here already"):
-            await stream.events(visit)
+    with (
+        visit.web.changes.subscribe({"overview"}),
+        pytest.raises(Unavailable, match="1 pages are followed live here already"),
+    ):
+        await stream.events(visit)
     await stream.events(visit)
 
 
@@ -114,13 +116,8 @@ async def visit_of(served: Served, topic: str) -> Visit:
     """A page that asks for its stream, of a token of its own."""
     app: Any = served.transport.app
     token = await served.deployment.access.token(f"Bearer {await served.token(scope='submit')}")
-    scope = {
-        "type": "http",
-        "method": "GET",
-        "path": "/events",
-        "query_string": f"topic={topic}".encode(),
-        "headers": [],
-    }
+    asked = f"topic={topic}".encode()
+    scope: dict[str, Any] = {"type": "http", "method": "GET", "path": "/events", "query_string": asked, "headers": []}
     return Visit(app.state.web, Request(scope), token, Look(), datetime.now(UTC))
 
 

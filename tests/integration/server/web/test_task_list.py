@@ -161,7 +161,7 @@ async def test_a_verb_that_changes_nothing_offers_no_button(served: Served) -> N
     await submit(served.client, task_name="one")
     client = await signed_in(served)
     page = await text_of(client, "/tasks/change?verb=resume")
-    assert "would change none of them" in words(page)
+    assert "1 task matches, and resume would change none of them." in words(page)
     assert '<button class="primary"' not in page
     assert "Pause 0" in words(await text_of(client, "/tasks/change?verb=pause&state=completed"))
     assert (await client.get("/tasks/change?verb=delete")).status_code == 404

@@ -167,7 +167,7 @@ async def test_subtasks_are_paged_and_filtered_by_where_they_stand(served: Serve
     page = await text_of(client, f"/tasks/{task}")
     dots = re.search(r'data-dots="(\w+)"', page)
     assert dots
-    assert dots[1] == "d" * 60 + "e" * (total - 60)
+    assert dots[1] == "d" * 60 + "c" * (total - 60)
 
 
 async def test_results_show_vectors_beside_their_texts_and_pages_meet(served: Served) -> None:
@@ -240,7 +240,7 @@ async def test_replies_stand_beside_their_prompts_and_long_ones_are_cut(served: 
     said = words(page)
     assert "Say short!" in said
     assert "SAY SHORT!" in said
-    assert "3 in, 2 out tokens" in said
+    assert "3 tokens in, 2 out" in said
     assert re.search(r"… [\d,]+ more characters", said)
     assert len(page) < 60_000
 

@@ -74,7 +74,7 @@ def test_everything_that_can_be_typed_reaches_the_request() -> None:
         ({**COMPLETE, "prompt": "{"}, "prompt", ""),
         ({**COMPLETE, "max_tokens": "9", "context_tokens": "64", "prompt": "{a!r}"}, "prompt", "plain column name"),
         ({**COMPLETE, "max_tokens": "5000"}, "max_tokens", "smaller than context_tokens"),
-        ({**COMPLETE, "max_tokens": "many"}, "max_tokens", "integer"),
+        ({**COMPLETE, "max_tokens": "many"}, "max_tokens", "whole number"),
         ({**COMPLETE, "temperature": "11"}, "temperature", "less than or equal to 10"),
         ({**COMPLETE, "output_schema": "{oops"}, "output_schema", "no JSON"),
         ({**COMPLETE, "think": "a lot"}, "think", ""),

@@ -69,6 +69,14 @@ def test_a_task_that_nobody_can_run_says_why() -> None:
     assert found[0].path == "/tasks/tsk_00000001"
 
 
+def test_tasks_that_wait_for_the_same_are_one_alert_below_what_fails() -> None:
+    waiting = [task(waiting=["every executor is busy"]) for _ in range(8)]
+    failing = task(rows={"ok": 0, "failed": 200}, waiting=["no executor has the model"])
+    found = alerts(overview(), [*waiting, failing])
+    assert [each.title for each in found] == ["Many rows of passages fail", "8 tasks wait", "passages waits"]
+    assert (found[1].text, found[1].path) == ("Every executor is busy.", "/tasks?state=active")
+
+
 def test_a_paused_task_is_meant_to_wait() -> None:
     assert titles(overview(), task(paused=True, waiting=["the task is paused"])) == []
 

@@ -45,7 +45,7 @@ def test_a_reply_stands_beside_the_prompt_that_was_sent() -> None:
     assert found.input == excerpt("Say <b>!", 600)
     assert found.reply is not None
     assert (len(found.reply.text), found.reply.left) == (1600, 400)
-    assert (found.tokens, found.finish_reason, found.truncated) == ("1,200 in, 64 out", "length", True)
+    assert (found.tokens, found.finish_reason, found.truncated) == ("1,200 tokens in, 64 out", "length", True)
     assert found.kept == [("lang", excerpt("de", 120))]
 
 

@@ -30,8 +30,8 @@ def view(**given: Any) -> TaskView:
 
 
 def test_rates_are_by_the_part_of_the_minute_that_is_over() -> None:
-    started, until = NOON + timedelta(seconds=30), NOON + timedelta(minutes=2, seconds=20)
-    minutes = [(NOON, 60), (NOON + timedelta(minutes=2), 40)]
+    started, until = NOON + timedelta(seconds=30), NOON + timedelta(minutes=2, seconds=40)
+    minutes = [(NOON, 60), (NOON + timedelta(minutes=2), 80)]
     assert rates(minutes, started, until) == [
         (NOON, 2.0),
         (NOON + timedelta(minutes=1), 0.0),
@@ -42,6 +42,7 @@ def test_rates_are_by_the_part_of_the_minute_that_is_over() -> None:
 def test_seconds_of_a_minute_and_tasks_without_a_start_give_no_rate() -> None:
     assert rates([(NOON, 60)], NOON, NOON + timedelta(seconds=4)) == []
     assert rates([], None, NOON) == []
+    assert rates([(NOON, 60)], NOON, NOON + timedelta(seconds=80)) == [(NOON, 1.0)]
 
 
 def test_rates_cover_an_hour_at_most() -> None:

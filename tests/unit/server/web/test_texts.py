@@ -16,10 +16,21 @@ def plain(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("number", "said"), [(0, "0"), (1412, "1,412"), (9.66, "9.7"), (9.0, "9"), (1412.4, "1,412"), (None, "–")]
+    ("number", "said"),
+    [
+        (0, "0"),
+        (1412, "1,412"),
+        (9.66, "9.7"),
+        (9.0, "9"),
+        (1412.4, "1,412"),
+        (0.003, "under 0.1"),
+        (0.1, "0.1"),
+        (None, "–"),
+    ],
 )
-def test_count(number: float | None, said: str) -> None:
+def test_count(number: float, said: str) -> None:
     assert texts.count(number) == said
+    assert texts.count(None) == "–"
 
 
 def test_counted_has_the_plural() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -186,15 +187,25 @@ def alerts(figures: Overview, active: Sequence[TaskView]) -> list[Alert]:
         )
         found.append(Alert("failed", "Work waits, and nobody can do it", text, "/executors", "Why"))
     for task in active:
-        path = f"/tasks/{task.id}"
-        if task.waiting and not task.paused and figures.able:
-            text = sentence("; ".join(task.waiting))
-            found.append(Alert("released", f"{task.task_name} waits", text, path, "Task"))
         rows = task.rows.ok + task.rows.failed
         if rows >= _ROWS_TO_JUDGE and task.rows.failed > rows * _FAILED_SHARE_TO_LOOK_AT:
             text = f"{task.rows.failed:,} of {counted(rows, 'row')}."
-            found.append(Alert("failed", f"Many rows of {task.task_name} fail", text, path, "Errors"))
-    return found
+            found.append(Alert("failed", f"Many rows of {task.task_name} fail", text, f"/tasks/{task.id}", "Errors"))
+    return found + (_waits(active) if figures.able else [])
+
+
+def _waits(active: Sequence[TaskView]) -> list[Alert]:
+    """One alert for each reason, however many tasks wait for it."""
+    by_reason: dict[str, list[TaskView]] = defaultdict(list)
+    for task in active:
+        if task.waiting and not task.paused:
+            by_reason[sentence("; ".join(task.waiting))].append(task)
+    return [
+        Alert("released", f"{tasks[0].task_name} waits", text, f"/tasks/{tasks[0].id}", "Task")
+        if len(tasks) == 1
+        else Alert("released", f"{len(tasks)} tasks wait", text, "/tasks?state=active", "Tasks")
+        for text, tasks in by_reason.items()
+    ]
 
 
 def begin_commands(address: str) -> tuple[str, str]:

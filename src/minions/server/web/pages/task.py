@@ -47,7 +47,7 @@ from minions.server.web.visit import Visit, act, page
 from minions.wire.tasks import TaskView
 
 _SUBTASK_STATES: Final = ("acquired", "queued", "done", "failed", "cancelled")
-_NEEDS_A_LOOK: Final = 6
+_NOTEWORTHY: Final = 6
 _JOBS_PAGE: Final = 50
 _MEDIA_TYPES: Final[dict[ResultsFormat, str]] = {
     "parquet": "application/vnd.apache.parquet",
@@ -121,9 +121,8 @@ async def overview_fragment(visit: Visit) -> Response:
 async def _overview(visit: Visit, task: Task) -> dict[str, Any]:
     async def read() -> dict[str, Any]:
         look = await look_at_task(visit.deployment, task)
-        needing = _needing(look)
-        listing = await some_subtasks(visit.deployment, task, needing or _latest(look))
-        return _shown(look) | {"needing": listing, "needs_a_look": bool(needing)}
+        title, numbers = _noteworthy(look)
+        return _shown(look) | {"noteworthy": await some_subtasks(visit.deployment, task, numbers), "title": title}
 
     return await visit.web.shared.get(("task overview", task.task_id, task.state, task.paused), 2.0, read)
 
@@ -153,16 +152,15 @@ def _shown(look: TaskLook) -> dict[str, Any]:
     }
 
 
-def _needing(look: TaskLook) -> list[int]:
-    """The subtasks that somebody may want to look at: set aside, given back, and the longest under way."""
+def _noteworthy(look: TaskLook) -> tuple[str, list[int]]:
+    """Subtasks to show first, and why: set aside or given back with the longest under way, else those done last."""
     failed = sorted({trouble.subtask_id for (entry, _), trouble in look.tally.troubles.items() if entry == "failed"})
-    return [*failed[:2], *look.given_back[:2], *(each.subtask_id for each in look.held)][:_NEEDS_A_LOOK]
-
-
-def _latest(look: TaskLook) -> list[int]:
-    """The subtasks that were done last."""
+    troubled = [*failed[:2], *look.given_back[:2]]
+    under_way = [each.subtask_id for each in look.held]
+    if troubled or under_way:
+        return ("Needs a look" if troubled else "Under way"), [*troubled, *under_way][:_NOTEWORTHY]
     done = [entry.subtask_id for entry in look.entries if entry.entry == "done"]
-    return list(dict.fromkeys(done))[:_NEEDS_A_LOOK]
+    return "Last subtasks", list(dict.fromkeys(done))[:_NOTEWORTHY]
 
 
 async def subtasks_tab(visit: Visit) -> Response:

@@ -32,7 +32,7 @@ function options(figure, width) {
   const font = "12px ui-sans-serif, system-ui, sans-serif";
   const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: zone });
   const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: zone });
-  const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 2 });
+  const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
   const axis = { stroke: ink, font, grid: { stroke: grid, width: 1 }, ticks: { show: false } };
   return {
     width,

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 _MINUTE = timedelta(minutes=1)
 _HOUR = timedelta(hours=1)
+_LEAST_SECONDS, _TELLING_SECONDS = 5, 30
 
 
 def rates(
@@ -14,7 +15,8 @@ def rates(
 ) -> list[tuple[datetime, float]]:
     """(minute, rows a second) for every minute of the last hour in which the task was under way.
 
-    The minute that goes on counts only for the part of it that is over; one of a few seconds is left out.
+    The minute that goes on counts only for the part of it that is over. One of a few seconds is left out: executors
+    commit about once a minute, so it would tell more of when than of how much.
     """
     if started is None:
         return []
@@ -24,7 +26,7 @@ def rates(
     while begin <= until:
         first, last = max(begin, started), min(begin + _MINUTE, until)
         seconds = (last - first).total_seconds()
-        if seconds >= 5:
+        if seconds >= (_TELLING_SECONDS if points else _LEAST_SECONDS):
             points.append((begin, round(found.get(begin, 0) / seconds, 2)))
         begin += _MINUTE
     return points

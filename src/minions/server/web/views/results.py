@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from minions.domain.specification import CompleteParameters, RowParameters
+from minions.server.web.texts import counted
 
 if TYPE_CHECKING:
     from minions.server.actions.read_results import ResultRow
@@ -121,9 +122,11 @@ def _as_text(value: Any) -> str:
 
 
 def _tokens(fields: Mapping[str, Any]) -> str:
-    """`212 in, 64 out`."""
+    """`212 tokens in, 64 out`."""
     found = [
-        f"{fields[name]:,} {word}" for name, word in (("input_tokens", "in"), ("output_tokens", "out"))
+        (fields[name], word) for name, word in (("input_tokens", "in"), ("output_tokens", "out"))
         if fields.get(name) is not None
     ]  # fmt: skip
-    return ", ".join(found)
+    said = [f"{counted(number, 'token')} {word}" if not place else f"{number:,} {word}"
+            for place, (number, word) in enumerate(found)]  # fmt: skip
+    return ", ".join(said)
