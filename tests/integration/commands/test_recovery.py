@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -153,6 +155,39 @@ async def test_an_executor_that_is_stopped_gives_its_jobs_back_within_two_second
     with pytest.raises(ProcessLookupError):
         os.kill(int(runs(tmp_path)[0][1]), 0)
     assert [job["attempt"] for job in await commands.jobs(task)] == [0, 0]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system with room for little."""
+    place = tmp_path / "small"
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(place)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("this user mounts no file systems")
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+@pytest.mark.timeout(90)
+async def test_a_full_disk_pauses_the_executor_with_the_reason_and_is_no_attempt(
+    commands: CommandRig, small_disk: Path
+) -> None:
+    given = [shell('head -c 50000000 /dev/zero >"$1"', "large")]
+    async with commands.executor(str(small_disk.relative_to(commands.home)), slots=1) as host:
+        task = await commands.submit(given)
+
+        async def is_paused() -> bool:
+            found = (await commands.rig.http.get("/api/v1/executors")).json()["data"]
+            return any(each["state"] == "paused" and "is full" in each["reason"] for each in found)
+
+        await eventually(is_paused)
+        (job,) = await commands.jobs(task)
+        assert (job["state"], job["attempt"]) == ("queued", 0)
+        worktree = host.state / "worktrees" / commands.project.commit
+        assert not (worktree / "large").exists()
 
 
 @pytest.mark.timeout(90)

@@ -1,0 +1,350 @@
+"""The agent: fills its slots with jobs, and tells the server how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from minions.domain.errors import AcquirementLost, DiskFull, MinionsError, SessionReplaced, Unavailable
+from minions.executor.commands import messages
+from minions.executor.commands.control import Control, read_control
+from minions.executor.commands.delivery import Delivery
+from minions.executor.commands.messages import Assigned, Session, parse_assignment
+from minions.executor.commands.outbox import Kept
+from minions.executor.commands.run_job import Bench, Failed, GivenUp, Stuck
+from minions.executor.commands.server_link import ServerLink
+from minions.executor.commands.settings import CommandSettings
+from minions.executor.commands.setups import Setups
+from minions.executor.commands.workplaces import NotHere, Prepare, SetupFailed
+
+log = logging.getLogger(__name__)
+
+_POLL_SECONDS = 20.0
+_MOST_ASKS = 4
+_MOST_HELD = 1000  # the server is told of 1,024 at most
+_CONTROL_SECONDS = 0.5
+_LOOK_SECONDS = 1.0  # a full disk is looked at again without anything having changed
+_DISK_FULL_SECONDS = 60.0
+_LAST_DELIVERY_SECONDS = 0.5
+_STOPPED = "the executor was stopped"
+
+
+@dataclass(slots=True, eq=False)
+class _Run:
+    """A job that this executor owns. occupies: whether it takes a slot; afterwards it is only delivered."""
+
+    assigned: Assigned
+    task: asyncio.Task[None] | None = None
+    occupies: bool = True
+    kept: Kept | None = None
+    is_lost: bool = False
+
+
+class Agent:
+    """Works in one session after the other; `stop` ends it, and so does draining."""
+
+    def __init__(
+        self,
+        settings: CommandSettings,
+        link: ServerLink,
+        bench: Bench,
+        delivery: Delivery,
+        prepare: Prepare,
+        device: dict[str, Any],
+    ) -> None:
+        self._settings = settings
+        self._link = link
+        self._bench = bench
+        self._delivery = delivery
+        self._device = device
+        self._control = read_control(settings.state) or Control()
+        self._runs: dict[str, _Run] = {}
+        self._stuck: dict[str, str] = {}
+        self._disk_full: tuple[str, float] | None = None
+        self._filled_disk: set[tuple[str, int]] = set()
+        self._asks: set[asyncio.Task[None]] = set()
+        self._excluding: AbstractSet[str] = frozenset[str]()
+        self._hungry = True  # the last answer had a job: there are likely more
+        self._changed = asyncio.Event()
+        self._news = asyncio.Event()  # the server should hear how this executor is
+        self._setups = Setups(prepare, self._news.set)
+        self._stopping = asyncio.Event()
+        self._replaced = False
+        self._failed_asks = 0
+
+    def stop(self) -> None:
+        """Stop all jobs, give them back, and end."""
+        self._stopping.set()
+        self._changed.set()
+
+    @property
+    def slots(self) -> int:
+        """Jobs at once."""
+        return self._settings.slots if self._control.slots is None else self._control.slots
+
+    @property
+    def _is_done(self) -> bool:
+        return self._stopping.is_set() or self._replaced or (self._control.draining and not self._runs)
+
+    async def work(self, answer: dict[str, Any]) -> None:
+        """Work in the session that began with this answer. Raises SessionReplaced when another took its place."""
+        session = Session(answer["executor"], answer["session"])
+        self._replaced = False
+        beating = asyncio.create_task(self._beat(session, answer))
+        watching = asyncio.create_task(self._watch_control())
+        stopped: list[str] = []
+        try:
+            await self._fill(session)
+        finally:
+            watching.cancel()
+            stopped = await self._end()
+            beating.cancel()
+            await asyncio.gather(beating, watching, return_exceptions=True)
+        if not self._replaced:
+            await self._take_leave(session, stopped)
+            return
+        for acquirement in self._runs:
+            self._bench.outbox.drop(acquirement)  # whoever replaced us has what we held
+        self._runs.clear()
+        raise SessionReplaced
+
+    async def _fill(self, session: Session) -> None:
+        while not self._is_done:
+            self._changed.clear()
+            wait = self._wait_seconds()
+            if wait is not None:
+                self._excluding = self._setups.leaves().keys()
+                task = asyncio.create_task(self._ask(session, wait))
+                self._asks.add(task)
+                task.add_done_callback(self._asked)
+                continue
+            # An ask may wait for long with what it was begun with: what changed since must not wait as well.
+            if self._refusal() or self._setups.leaves().keys() != self._excluding:
+                for ask in self._asks:
+                    ask.cancel()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    await self._changed.wait()
+
+    def _wait_seconds(self) -> float | None:
+        """How long the next ask may take: one waits for work to come, others only look. None: do not ask now."""
+        occupied = sum(run.occupies for run in self._runs.values())
+        undelivered = len(self._runs) - occupied
+        free = self.slots - occupied - len(self._asks)
+        crowded = undelivered > 2 * self.slots + 4 or len(self._runs) >= _MOST_HELD
+        if free <= 0 or crowded or self._refusal():
+            return None
+        if not self._asks:
+            return _POLL_SECONDS
+        return 0.0 if self._hungry and len(self._asks) < _MOST_ASKS else None
+
+    def _refusal(self) -> str:
+        """Why nothing new is begun."""
+        if self._control.draining:
+            return "draining: what runs comes to its end"
+        if self._control.paused is not None:
+            return self._control.paused or "paused"
+        if self._stuck:
+            return next(iter(self._stuck.values()))
+        if self._disk_full is not None:
+            if time.monotonic() < self._disk_full[1]:
+                return self._disk_full[0]
+            self._disk_full = None
+        return ""
+
+    def _asked(self, task: asyncio.Task[None]) -> None:
+        self._asks.discard(task)
+        self._changed.set()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("asking for work failed", exc_info=error)
+            self._stopping.set()
+
+    async def _ask(self, session: Session, wait_seconds: float) -> None:
+        asked = messages.acquire(session, self._holds(), self._excluding, wait_seconds)
+        try:
+            answer = await self._link.call("acquire", asked, wait_seconds + 30.0)
+        except SessionReplaced:
+            self._replaced = True
+            return
+        except MinionsError as error:
+            if not isinstance(error, Unavailable):
+                log.error("%s", error.message)
+            self._hungry = False
+            self._failed_asks += 1
+            await self._link.pause(self._failed_asks)
+            return
+        self._failed_asks = 0
+        self._drop_lost(answer.get("lost", ()))
+        found = answer.get("assignment")
+        if found is not None:
+            self._hungry = True
+            self._begin(session, parse_assignment(found))
+        elif wait_seconds == 0.0:
+            self._hungry = False
+
+    def _begin(self, session: Session, assigned: Assigned) -> None:
+        was_idle = not self._runs
+        run = self._runs[assigned.acquirement] = _Run(assigned)
+        until = time.monotonic() + 0.9 * assigned.links_expire_seconds
+        run.task = asyncio.create_task(self._carry_out(session, run, until))
+        if was_idle:
+            self._news.set()
+
+    async def _carry_out(self, session: Session, run: _Run, until: float) -> None:
+        """From the assignment until the server knows how it ended."""
+        assigned = run.assigned
+        try:
+            outcome = await self._outcome(session, assigned)
+            run.occupies = False
+            self._changed.set()
+            if isinstance(outcome, Stuck):
+                self._note_stuck(assigned.acquirement, outcome.reason)
+                return  # still held
+            await self._tell_outcome(session, run, outcome, until)
+        except SessionReplaced:
+            self._replaced = True
+        except MinionsError as error:
+            log.warning("job %s of %s: %s", assigned.subtask_id, assigned.task, error.message)
+            await self._release(session, assigned.acquirement, error.message)
+            self._bench.outbox.drop(assigned.acquirement)
+        except Exception as error:
+            log.exception("job %s of %s", assigned.subtask_id, assigned.task)
+            with suppress(MinionsError):
+                told = Failed("executor_error", f"{type(error).__name__}: {error}")
+                await self._delivery.fail(session, assigned, told)
+        self._runs.pop(assigned.acquirement, None)
+        self._changed.set()
+        if not self._runs:
+            self._news.set()
+
+    async def _tell_outcome(self, session: Session, run: _Run, outcome: Kept | Failed | GivenUp, until: float) -> None:
+        match outcome:
+            case Kept():
+                run.kept = outcome
+                await self._delivery.deliver(outcome, run.assigned.output_link, until)
+            case Failed():
+                log.info("job %s of %s: %s", run.assigned.subtask_id, run.assigned.task, outcome.code)
+                await self._delivery.fail(session, run.assigned, outcome)
+            case GivenUp(reason):
+                await self._release(session, run.assigned.acquirement, reason)
+
+    async def _outcome(self, session: Session, assigned: Assigned) -> Kept | Failed | GivenUp | Stuck:
+        try:
+            async with self._setups.workplace(assigned) as workplace:
+                return await self._bench.run(
+                    session, assigned, workplace, lambda reason: self._note_stuck(assigned.acquirement, reason)
+                )
+        except SetupFailed as error:
+            return Failed(error.code, error.message)
+        except DiskFull as error:
+            self._disk_full = (error.message, time.monotonic() + _DISK_FULL_SECONDS)
+            self._news.set()
+            # The first time, others may have filled it; what fills it again by itself must not do so for ever.
+            again = (assigned.task, assigned.subtask_id) in self._filled_disk
+            self._filled_disk.add((assigned.task, assigned.subtask_id))
+            return Failed("disk_full", error.message) if again else GivenUp(error.message)
+        except (NotHere, Unavailable) as error:
+            return GivenUp(error.message)
+
+    def _note_stuck(self, acquirement: str, reason: str) -> None:
+        """Its processes may be there still: it stays ours, and nothing new is begun."""
+        log.error("%s", reason)
+        self._stuck[acquirement] = reason
+        self._news.set()
+
+    def _holds(self) -> list[str]:
+        return list(self._runs)
+
+    def _drop_lost(self, lost: Any) -> None:
+        for acquirement in lost:
+            run = self._runs.get(acquirement)
+            if run is not None and run.task is not None and not run.is_lost:
+                log.warning("%s is not ours any more: it is stopped", acquirement)
+                run.is_lost = True
+                run.task.cancel()
+                run.task.add_done_callback(lambda _, gone=acquirement: self._forget(gone))
+
+    def _forget(self, acquirement: str) -> None:
+        run = self._runs.pop(acquirement, None)
+        if run is not None and run.kept is not None:
+            self._bench.outbox.drop(acquirement)
+        self._stuck.pop(acquirement, None)
+        self._changed.set()
+
+    async def _release(self, session: Session, acquirement: str, reason: str) -> None:
+        with suppress(AcquirementLost, Unavailable):
+            await self._link.call("release", messages.release(session, acquirement, reason), 5.0)
+
+    async def _end(self) -> list[str]:
+        """Stop what runs; what is finished has a moment to be delivered. Returns what was stopped."""
+        running = [run.task for run in self._runs.values() if run.task is not None and run.kept is None]
+        delivering = [run.task for run in self._runs.values() if run.task is not None and run.kept is not None]
+        for task in (*self._asks, *running):
+            task.cancel()
+        await asyncio.gather(*self._asks, *running, return_exceptions=True)
+        if delivering and not self._replaced:
+            await asyncio.wait(delivering, timeout=_LAST_DELIVERY_SECONDS)
+        for task in delivering:
+            task.cancel()
+        await asyncio.gather(*delivering, return_exceptions=True)
+        return [each for each, run in self._runs.items() if run.kept is None and each not in self._stuck]
+
+    async def _take_leave(self, session: Session, stopped: list[str]) -> None:
+        """Give back what was stopped. An output that is not delivered stays ours, as does what could not be ended."""
+        if len(stopped) < len(self._runs):
+            await asyncio.gather(*(self._release(session, each, _STOPPED) for each in stopped))
+            return
+        with suppress(MinionsError):
+            await self._link.call("goodbye", messages.goodbye(session, _STOPPED), 1.0)
+
+    async def _beat(self, session: Session, answer: dict[str, Any]) -> None:
+        heartbeat_at = 0.0
+        while True:
+            is_heartbeat = self._news.is_set() or time.monotonic() >= heartbeat_at
+            self._news.clear()
+            try:
+                if is_heartbeat:
+                    found = await self._link.call("heartbeat", self._heartbeat(session), 10.0)
+                    heartbeat_at = time.monotonic() + answer["heartbeat_seconds"]
+                else:
+                    found = await self._link.call("progress", messages.progress(session, self._holds()), 10.0)
+                self._drop_lost(found.get("lost", ()))
+            except SessionReplaced:
+                self._replaced = True
+                self._changed.set()
+                return
+            except MinionsError:
+                pass  # asking for work tells of it
+            pause = min(answer["heartbeat_seconds"], answer["progress_seconds"] if self._runs else 60.0)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._news.wait()
+                await asyncio.sleep(0.2)  # what changes together is told once
+
+    def _heartbeat(self, session: Session) -> dict[str, Any]:
+        occupied = sum(run.occupies for run in self._runs.values())
+        refusal = self._refusal()
+        state = "stopping" if self._control.draining else "paused" if refusal else "busy" if self._runs else "idle"
+        sample = {
+            "slots": float(self.slots),
+            "running": float(occupied),
+            "undelivered": float(len(self._runs) - occupied),
+        }
+        device = {**self._device, "slots": self.slots}
+        return messages.heartbeat(session, state, refusal, self._holds(), self._setups.leaves(), device, sample)
+
+    async def _watch_control(self, sleep: Callable[[float], Any] = asyncio.sleep) -> None:
+        while True:
+            found = await asyncio.to_thread(read_control, self._settings.state)
+            if found is not None and found != self._control:
+                self._control = found
+                self._news.set()
+                self._changed.set()
+            self._setups.let_unused_go()
+            await sleep(_CONTROL_SECONDS)

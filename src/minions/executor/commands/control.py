@@ -1,0 +1,44 @@
+"""Control: how many slots there are, whether work is paused, whether this executor is to end. A file says so."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast
+
+CONTROL_FILE = "control.json"
+MOST_SLOTS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """slots: jobs at once; None: as it was started with. paused: why nothing new is begun; None: it is. draining: what
+    runs comes to its end, then the executor ends."""
+
+    slots: int | None = None
+    paused: str | None = None
+    draining: bool = False
+
+
+def write_control(state: Path, control: Control) -> None:
+    """Tell the executor with this state directory; it reads within a second."""
+    unfinished = state / f"{CONTROL_FILE}.{os.getpid()}"
+    unfinished.write_text(json.dumps(asdict(control)), "utf-8")
+    os.replace(unfinished, state / CONTROL_FILE)
+
+
+def read_control(state: Path) -> Control | None:
+    """What the file says; nothing special without one. None: it cannot be read, and what it said before counts."""
+    try:
+        found: Any = json.loads((state / CONTROL_FILE).read_text("utf-8"))
+    except FileNotFoundError:
+        return Control()
+    except (OSError, ValueError):
+        return None
+    said = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    slots, paused = said.get("slots"), said.get("paused")
+    if slots is not None and not (type(slots) is int and 0 <= slots <= MOST_SLOTS):
+        return None
+    return Control(slots, paused if isinstance(paused, str) else None, said.get("draining") is True)

@@ -1,0 +1,144 @@
+"""Outputs: what a job made is taken out of its worktree, a directory as a tar that is the same wherever it was made."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+import stat
+import tarfile
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, cast
+
+from minions.domain.errors import DiskFull, MinionsError
+from minions.executor.commands.http import sha256_of
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class OutputMissing(MinionsError):
+    """The command ended well and left no output."""
+
+    code = "output_missing"
+    hint = "Let the command write {output}, which is given to it."
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What was taken. sha256, size_bytes: of the file, or of the tar."""
+
+    sha256: str
+    size_bytes: int
+    is_directory: bool
+
+
+def take_output(source: Path, target: Path) -> Output:
+    """Move what lies at source to the file target. Raises OutputMissing, DiskFull; then source is as it was. Blocks."""
+    try:
+        kind = source.lstat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        raise OutputMissing(f"it ended with exit code 0, but there is no {source.name}") from None
+    with full_disk_said(target):
+        if stat.S_ISDIR(kind):
+            sha256, size_bytes = _pack(source, target)
+            shutil.rmtree(source, ignore_errors=True)
+            return Output(sha256, size_bytes, is_directory=True)
+        if not stat.S_ISREG(kind):
+            raise OutputMissing(f"{source.name} is neither a file nor a directory")
+        try:
+            source.replace(target)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            shutil.copyfile(source, target)
+            source.unlink()
+        return Output(*sha256_of(target), is_directory=False)
+
+
+def clear_output(place: Path) -> None:
+    """Let nothing lie where a job will write: what an earlier attempt left would pass for its output. Blocks."""
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place)
+    else:
+        place.unlink(missing_ok=True)
+    place.parent.mkdir(parents=True, exist_ok=True)
+
+
+@contextmanager
+def full_disk_said(place: Path) -> Generator[None]:
+    """Within, a full disk is told as one."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise DiskFull(f"the disk of {place.parent} is full") from error
+        raise
+
+
+class _Hashing:
+    """A file that is hashed while it is written."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self.digest = hashlib.sha256()
+        self.size_bytes = 0
+
+    def write(self, data: bytes) -> int:
+        self.digest.update(data)
+        self.size_bytes += len(data)
+        return self.file.write(data)
+
+
+def _pack(folder: Path, target: Path) -> tuple[str, int]:
+    """Names in order; no times, no owners, of the mode only whether it can be executed."""
+    try:
+        with target.open("wb") as file:
+            return _write_tar(folder, file)
+    except BaseException:
+        target.unlink(missing_ok=True)
+        raise
+
+
+def tree_sha256(folder: Path) -> str:
+    """The hash of the tar that a directory would become. Raises OutputMissing for what a tar does not hold. Blocks."""
+    with open(os.devnull, "wb") as nowhere:
+        return _write_tar(folder, nowhere)[0]
+
+
+def _write_tar(folder: Path, file: IO[bytes]) -> tuple[str, int]:
+    hashing = _Hashing(file)
+    with tarfile.open(fileobj=cast("IO[bytes]", hashing), mode="w|", format=tarfile.PAX_FORMAT) as tar:
+        for path in _tree(folder):
+            _add(tar, path, path.relative_to(folder).as_posix())
+    return hashing.digest.hexdigest(), hashing.size_bytes
+
+
+def _tree(folder: Path) -> Iterator[Path]:
+    with os.scandir(folder) as found:
+        entries = sorted(found, key=lambda entry: os.fsencode(entry.name))
+    for entry in entries:
+        yield Path(entry.path)
+        if entry.is_dir(follow_symlinks=False):
+            yield from _tree(Path(entry.path))
+
+
+def _add(tar: tarfile.TarFile, path: Path, name: str) -> None:
+    about = path.lstat()
+    member = tarfile.TarInfo(name)
+    member.mode = 0o755 if stat.S_ISDIR(about.st_mode) or about.st_mode & 0o100 else 0o644
+    if stat.S_ISDIR(about.st_mode):
+        member.type = tarfile.DIRTYPE
+    elif stat.S_ISLNK(about.st_mode):
+        member.type, member.linkname, member.mode = tarfile.SYMTYPE, os.readlink(path), 0o777
+    elif stat.S_ISREG(about.st_mode):
+        member.size = about.st_size
+        with path.open("rb") as file:
+            tar.addfile(member, file)
+        return
+    else:
+        raise OutputMissing(f"the output holds {name}, which is no file, folder or link")
+    tar.addfile(member)

@@ -1,0 +1,47 @@
+"""Jobs of commands over REST."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from minions.domain.errors import NotFound
+from minions.domain.lifecycle import SubtaskState
+from minions.domain.names import number_of
+from minions.server.access import reachable
+from minions.server.actions.end_subtask import abandon_executor
+from minions.server.actions.view_jobs import view_jobs
+from minions.server.api.callers import Administrator, Submitter
+from minions.server.api.paging import Limit, cut, ends
+from minions.server.deployment import Deployment, read_task
+from minions.wire.tasks import AbandonAnswer, JobPage
+
+
+def job_routes(deployment: Deployment) -> APIRouter:
+    """What tasks of commands and their hosts have besides other tasks and executors."""
+    router = APIRouter(prefix="/api/v1")
+
+    @router.get("/tasks/{task}/jobs", tags=["tasks"])
+    async def list_jobs(
+        token: Submitter,
+        task: str,
+        state: SubtaskState | None = None,
+        after: Annotated[int, Query(ge=-1, lt=2**31)] = -1,
+        limit: Limit = 100,
+    ) -> JobPage:
+        """The jobs of a task of commands, in their order."""
+        async with deployment.database.connection() as connection:
+            found = reachable(token, await read_task(connection, number_of("tsk", task)))
+        if found.kind != "command":
+            raise NotFound(f"{found.id} is a task of rows; it has no jobs", hint="Its rows are in its parts.")
+        views = await view_jobs(deployment, found, state=state, after=after, limit=limit + 1)
+        page, more = cut(views, limit)
+        return JobPage(data=page, **ends([str(each.index) for each in page], more))
+
+    @router.post("/executors/{executor}/abandon", tags=["executors"])
+    async def abandon(token: Administrator, executor: str) -> AbandonAnswer:
+        """Give back all that an executor holds: its commands would otherwise wait until it registers again."""
+        return AbandonAnswer(given_back=await abandon_executor(deployment, token, number_of("exe", executor)))
+
+    return router

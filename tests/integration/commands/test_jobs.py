@@ -1,0 +1,78 @@
+"""Jobs from their submission to their outputs."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import tarfile
+
+import pytest
+
+from tests.integration.commands.project import CommandRig, shell
+from tests.integration.executor.deployment import eventually
+
+TORTURE = [
+    ["with space", "it's", 'say "hi"', "$HOME `id` $(id)", "*", ""],
+    ["line\nbreak", "tab\t", "\\", "naïve – 日本語 🙂", "-n", "--", "{braces}", "%s"],
+]
+
+
+@pytest.mark.timeout(90)
+async def test_every_job_runs_once_and_its_output_arrives_with_its_arguments(commands: CommandRig) -> None:
+    given = [([sys.executable, "say.py", f"{n}.json", *words], f"{n}.json") for n, words in enumerate(TORTURE)]
+    given.append(shell('mkdir -p "$1/b" && echo 1 >"$1/b/x" && echo 2 >"$1/a"', "deep/tree"))
+    async with commands.executor():
+        task = await commands.submit(given, environment={"CHOSEN": "yes, 'this'"})
+        view = await commands.rig.ended(task)
+    assert view["state"] == "completed"
+    assert (view["subtasks"]["done"], view["rows"]["ok"]) == (3, 3)
+    jobs = await commands.jobs(task)
+    assert [job["state"] for job in jobs] == ["done"] * 3
+    assert [job["argv"] for job in jobs] == [list(argv) for argv, _ in given]
+    for job, words in zip(jobs, TORTURE, strict=False):
+        said = json.loads(await commands.output(job))
+        assert said["argv"] == words
+        assert said["chosen"] == "yes, 'this'"
+        assert (job["exit_code"], job["attempt"], job["host"]) == (0, 1, "host")
+        assert job["seconds"] > 0
+        assert job["peak_memory_bytes"] > 1_000_000
+    assert jobs[2]["is_directory"]
+    with tarfile.open(fileobj=io.BytesIO(await commands.output(jobs[2]))) as tar:
+        assert [(member.name, member.mtime) for member in tar] == [("a", 0), ("b", 0), ("b/x", 0)]
+    ledger = (await commands.rig.http.get(f"/api/v1/tasks/{task}/ledger")).json()["data"]
+    parts = [entry for entry in ledger if entry["entry"] == "part"]
+    assert {entry["job"]["id"] for entry in parts} == {job["id"] for job in jobs}
+    assert all(entry["link"] for entry in parts)
+
+
+@pytest.mark.timeout(90)
+async def test_jobs_that_fail_are_tried_as_often_as_the_task_says_and_tell_why(commands: CommandRig) -> None:
+    given = [
+        shell('echo "went wrong" >&2; exit 3', "a"),
+        shell("true", "b"),
+        shell("trap '' TERM; sleep 60", "c"),
+        shell('n=$(ls tries | wc -l); : >"tries/$n"; [ "$n" -ge 1 ] && echo done >"$1"', "d"),
+        (["no-such-program"], "e"),
+        shell("kill -9 $$", "f"),
+    ]
+    async with commands.executor(slots=3) as host:
+        worktree = host.state / "worktrees" / commands.project.commit
+        made = await commands.submit([shell('mkdir tries && echo >"$1"', "made")])
+        await commands.rig.ended(made)
+        await eventually((worktree / "tries").exists)
+        task = await commands.submit(given, retries=1, timeout_seconds=1.0)
+        view = await commands.rig.ended(task)
+    assert view["state"] == "failed"
+    assert view["state_reason"] == "5 of 6 jobs failed; their outputs are missing"
+    jobs = await commands.jobs(task)
+    assert [job["reason"] for job in jobs] == [
+        "command_failed", "output_missing", "timed_out", "", "command_failed", "killed",
+    ]  # fmt: skip
+    assert [job["attempt"] for job in jobs] == [2] * 6
+    assert jobs[0]["message"] == "it ended with exit code 3\nwent wrong"
+    assert jobs[0]["exit_code"] == 3
+    log = (await commands.rig.http.get(jobs[0]["log_link"])).raise_for_status().text
+    assert log == "--- stdout\n\n--- stderr\nwent wrong\n\n"
+    assert "no-such-program" in jobs[4]["message"]
+    assert await commands.output(jobs[3]) == b"done\n"
