@@ -1,0 +1,71 @@
+"""What the agent can tell about its machine. None: it cannot be told."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+from minions.hosts.agent.requests import Reply, Request, absolute, tools_path
+
+_ANSWER_SECONDS = 10
+
+
+def facts(request: Request, _: bytes) -> Reply:
+    """For `minions hosts check`; the disk is the one on which `place` is, or will be."""
+    path = tools_path(request.get("path", ()))
+    place = absolute(request["place"])
+    while not os.path.isdir(place):
+        place = os.path.dirname(place)
+    room = shutil.disk_usage(place)
+    return {
+        "release": platform.mac_ver()[0] or platform.release(),
+        "chip": _chip(),
+        "processors": os.cpu_count(),
+        "disk_free_bytes": room.free,
+        "writable": os.access(place, os.W_OK),
+        "clock": time.time(),
+        "tools": {name: _version(name, path) for name in request["tools"]},
+    }
+
+
+def greeting() -> Reply:
+    """What a connection knows of its host from the beginning."""
+    return {
+        "minions_agent": 1,
+        "python": list(sys.version_info[:3]),
+        "executable": sys.executable,
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "home": os.path.expanduser("~"),
+    }
+
+
+def _said(argv: Sequence[str]) -> str | None:
+    """The first line that a program says."""
+    try:
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_ANSWER_SECONDS, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    lines = done.stdout.decode("utf-8", "replace").strip().splitlines()
+    return lines[0] if done.returncode == 0 and lines else None
+
+
+def _version(name: str, path: str) -> str | None:
+    program = shutil.which(name, path=path)
+    return None if program is None else _said([program, "--version"])
+
+
+def _chip() -> str | None:
+    if platform.system() == "Darwin":
+        return _said(["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"])
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+    except OSError:
+        return None
+    return names[0] or None if names else None

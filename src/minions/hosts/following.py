@@ -1,0 +1,145 @@
+"""Following the tasks of a run in the ledger: outputs are sent for as they appear, failures told with their reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from minions.client import calls
+from minions.client.connection import AsyncConnection
+from minions.domain.lifecycle import ENDED_TASK_STATES
+from minions.hosts.delivering import Deliveries, Delivery
+from minions.hosts.progress import RunProgress
+from minions.hosts.records import PAGE, job_views
+from minions.hosts.run_directory import Run
+from minions.hosts.status import Failure
+from minions.wire.tasks import JobView, LedgerView
+
+_MESSAGE_CHARACTERS = 2000
+
+
+@dataclass(slots=True)
+class _Followed:
+    """A task. wanted: places of jobs by identity. after: the entry of its ledger that was read last."""
+
+    id: str
+    wanted: Mapping[str, int]
+    after: str | None = None
+    is_over: bool = False
+
+
+class Following:
+    """Reads what is new in the tasks of a run. say: told what people should know."""
+
+    def __init__(
+        self,
+        connection: AsyncConnection,
+        run: Run,
+        progress: RunProgress,
+        deliveries: Deliveries,
+        *,
+        say: Callable[[str], None],
+    ) -> None:
+        self.hosts: dict[int, str] = {}
+        self.nondeterministic: set[int] = set()
+        self._connection = connection
+        self._run = run
+        self._progress = progress
+        self._deliveries = deliveries
+        self._say = say
+        self._places: Mapping[str, int] = {run.jobs[place][1]: place for place in run.selected}
+        self._tasks: dict[str, _Followed] = {}
+        self._taken: set[int] = set()
+
+    def follow(self, task: str, wanted: Collection[str]) -> None:
+        """Read the ledger of this task, too. wanted: the jobs that matter in it; others were done there long ago."""
+        self._tasks[task] = _Followed(task, {identity: self._places[identity] for identity in wanted})
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all tasks have ended, and all was read."""
+        return all(task.is_over for task in self._tasks.values())
+
+    async def look(self) -> bool:
+        """Read what is new; whether anything was. Raises Unavailable when the server does not answer for long."""
+        found = 0
+        for task in self._tasks.values():
+            if not task.is_over:
+                found += await self._read(task)
+        if self._deliveries.refused:
+            again = {delivery.place for delivery in self._deliveries.refused}
+            self._deliveries.refused.clear()
+            self._taken -= again
+            for task in self._tasks.values():
+                await self._read_jobs(task)
+
+        return found > 0
+
+    async def look_for_ends(self) -> None:
+        """Learn which tasks have ended, and read those once more as a whole. Raises Unavailable."""
+        for task in self._tasks.values():
+            if not task.is_over:
+                view = await self._connection.send(calls.task(task.id))
+                if view.state in ENDED_TASK_STATES:
+                    await self._read_jobs(task)  # entries may have become visible out of order
+                    task.is_over = True
+
+    def fetch(self, place: int, view: JobView) -> None:
+        """Send for an output that was made before this run."""
+        self._send_for(place, view.sha256, view.is_directory, view.link)
+
+    async def _read(self, task: _Followed) -> int:
+        """How many entries were new."""
+        found = 0
+        while True:
+            page = await self._connection.send(calls.ledger(task.id, PAGE, task.after))
+            for entry in page.data:
+                self._take_entry(task, entry)
+            found += len(page.data)
+            task.after = page.last_id or task.after
+            if not page.has_more:
+                return found
+
+    def _take_entry(self, task: _Followed, entry: LedgerView) -> None:
+        place = task.wanted.get(entry.job.id) if entry.job is not None else None
+        match entry.entry:
+            case "part" if place is not None and entry.job is not None:
+                self.hosts[place] = entry.executor or entry.job.host
+                self._send_for(place, entry.sha256, entry.job.is_directory, entry.link)
+            case "fault" if place is not None:
+                attempt = entry.job.attempt if entry.job is not None else entry.attempt
+                self._say(
+                    f"job {place} failed on {entry.executor or 'a host'} (attempt {attempt}): {_first_line(entry)}"
+                )
+            case _:
+                pass
+
+    async def _read_jobs(self, task: _Followed) -> None:
+        async for view in job_views(self._connection, task.id):
+            place = task.wanted.get(view.id or "")
+            if place is None:
+                continue
+            if view.nondeterministic:
+                self.nondeterministic.add(place)
+            if view.state == "done":
+                self.hosts.setdefault(place, view.host or "")
+                self._send_for(place, view.sha256, view.is_directory, view.link)
+            elif view.state in ("failed", "cancelled") and place not in self._taken:
+                self._progress.fail(place, _failure(place, self._run, view))
+
+    def _send_for(self, place: int, sha256: str | None, is_directory: bool, link: str | None) -> None:
+        if place in self._taken or sha256 is None or link is None:
+            return
+        self._taken.add(place)
+        job, identity = self._run.jobs[place]
+        self._deliveries.take(Delivery(place, identity, job.output, sha256, is_directory, link))
+
+
+def _failure(place: int, run: Run, view: JobView) -> Failure:
+    reason = "it was cancelled" if view.state == "cancelled" else view.reason or "failed"
+    return Failure(place, run.jobs[place][0].output, view.host or "", reason, view.message[-_MESSAGE_CHARACTERS:])
+
+
+def _first_line(entry: LedgerView) -> str:
+    lines = entry.message.strip().splitlines()
+    return lines[0] if lines else entry.reason

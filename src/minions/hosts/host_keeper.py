@@ -1,0 +1,201 @@
+"""One host during a run: connected, made ready, given an executor, told what people want of it, and left clean."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from minions.domain.errors import MinionsError, Unavailable
+from minions.hosts.bootstrap import (
+    ExecutorPlace,
+    find_executor,
+    require_python,
+    send_bundle,
+    start_executor,
+    stop_executor,
+    tell_server,
+)
+from minions.hosts.bundle import Bundle
+from minions.hosts.checkout import check_out
+from minions.hosts.connection import Connection
+from minions.hosts.dependencies import install
+from minions.hosts.inventory import STATE, Host
+from minions.hosts.link import Link
+from minions.hosts.pinning import PinnedRun
+from minions.hosts.run_directory import HostWish, RunDirectory
+
+_STOP_SECONDS = 15.0
+_AWAY_SECONDS = 2.0  # for so long a host that is away is waited for when all is done
+
+
+@dataclass(frozen=True, slots=True)
+class HostState:
+    """How a host is, for people. state: connecting, preparing, ready, away, refused; reason: why."""
+
+    state: str = "connecting"
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """What hosts are told of this deployment. name: under which each keeps its executor. port: of the server, here."""
+
+    name: str
+    port: int
+    token: str
+    bundle: Bundle
+
+
+class HostKeeper:
+    """Keeps one host at work until `stop`."""
+
+    def __init__(
+        self,
+        host: Host,
+        directory: RunDirectory,
+        pinned: PinnedRun,
+        deployed: Deployed,
+        logins: asyncio.Semaphore,
+        *,
+        wish: HostWish,
+        say: Callable[[str], None],
+    ) -> None:
+        """say: told what people should know, with the host's name in it."""
+        self.host = in_project(host, directory)
+        self.state = HostState()
+        self.wish = wish
+        self._directory = directory
+        self._pinned = pinned
+        self._deployed = deployed
+        self._say = say
+        self._link = Link(
+            self.host, logins, tunnel_port=deployed.port, on_connected=self._connected, on_lost=self._lost
+        )
+
+    @property
+    def slots(self) -> int:
+        """Jobs at once, as wished."""
+        return self.host.slots if self.wish.slots is None else self.wish.slots
+
+    @property
+    def told_state(self) -> str:
+        """What people are told: a wish is more to them than that the host is ready."""
+        if self.state.state == "ready" and (self.wish.draining or self.wish.paused):
+            return "draining" if self.wish.draining else "paused"
+        return self.state.state
+
+    async def keep(self, until: asyncio.Event) -> None:
+        """Work until the event; then end the executor on the host, if it can be reached."""
+        async with self._link.kept():
+            await until.wait()
+            await self._leave()
+
+    async def obey(self, wish: HostWish) -> None:
+        """Tell the executor what is wished, at once or when the host is back."""
+        if wish == self.wish:
+            return
+        was_draining, self.wish = self.wish.draining, wish
+        connection = self._link.connection
+        if connection is not None:
+            await _unless_lost(self._tell(connection))
+            if was_draining and not wish.draining:
+                await _unless_lost(self._start(connection))
+
+    async def _connected(self, connection: Connection) -> None:
+        """A new connection: the executor that lives there hears first, since it may have outputs to deliver."""
+        run, place = self._pinned.run, self._place(connection)
+        self.state = HostState("preparing", "its executor is told where we are")
+        running = await find_executor(connection, place)
+        if running is not None:
+            await tell_server(connection, place, self._server(connection))
+        self.state = HostState("preparing", f"commit {run.commit[:12]} is checked out")
+        require_python(connection)
+        checkout = await check_out(connection, self._directory.root, run.commit, patch=self._pinned.patch)
+        if checkout.restored:
+            self._say(f"{self.host.name}: {len(checkout.restored)} files of its worktree had been changed; put back")
+        self.state = HostState("preparing", "dependencies are installed")
+        around = await install(connection, checkout, run.setup)
+        if around.installed:
+            self._say(f"{self.host.name}: installed {', '.join(around.installed)}")
+        self.state = HostState("preparing", "its executor is started")
+        if running is not None and running.version not in ("", self._deployed.bundle.version):
+            await stop_executor(connection, place, seconds=_STOP_SECONDS)
+        await self._tell(connection)
+        await self._start(connection)
+        self.state = HostState("ready")
+
+    async def _start(self, connection: Connection) -> None:
+        place = self._place(connection)
+        if self.wish.draining and await find_executor(connection, place) is None:
+            return
+        self._directory.note_host(self.host.name, used=True)
+        await send_bundle(connection, self._deployed.bundle, place)
+        await start_executor(
+            connection,
+            place,
+            self._deployed.bundle.version,
+            token=self._deployed.token,
+            server_url=self._server(connection),
+            arguments=["--home", self.host.state, "--name", self.host.name, "--slots", str(self.host.slots)],
+        )
+
+    async def _tell(self, connection: Connection) -> None:
+        """How it is to work; the executor reads this file again and again."""
+        wish = self.wish
+        said: dict[str, Any] = {
+            "slots": self.slots,
+            "paused": "paused by `minions hosts pause`" if wish.paused else None,
+            "draining": wish.draining,
+        }
+        await connection.request(
+            "write", {"path": f"{self._place(connection).directory}/control.json"}, json.dumps(said).encode()
+        )
+
+    def _lost(self, error: MinionsError) -> None:
+        kind = "away" if isinstance(error, Unavailable) else "refused"  # by itself, or only after somebody acts
+        before, self.state = self.state, HostState(kind, error.message.removeprefix(f"{self.host.name}: "))
+        if before != self.state:
+            self._say(f"{error.message}. {error.advice}".rstrip())
+
+    async def _leave(self) -> None:
+        """End its executor; one that is away goes on, and is ended by the next run or by `minions stop`."""
+        try:
+            async with asyncio.timeout(_AWAY_SECONDS):
+                connection = await self._link.connected()
+            await stop_executor(connection, self._place(connection), seconds=_STOP_SECONDS)
+            self._directory.note_host(self.host.name, used=False)
+        except (TimeoutError, MinionsError):
+            if self.host.name in self._directory.hosts_used():
+                self._say(f"{self.host.name}: it is away; `minions stop` ends its executor once it is back")
+
+    def _place(self, connection: Connection) -> ExecutorPlace:
+        return ExecutorPlace.of(connection, self._deployed.name)
+
+    def _server(self, connection: Connection) -> str:
+        return f"http://127.0.0.1:{connection.tunnel_port}"
+
+
+async def end_executor(host: Host, directory: RunDirectory) -> str:
+    """End what a coordinator that was killed has left on a host; how, as `stop_executor` says. Raises MinionsError."""
+    async with Connection.open(in_project(host, directory)) as connection:
+        place = ExecutorPlace.of(connection, directory.deployment_name())
+        how = await stop_executor(connection, place, seconds=_STOP_SECONDS)
+    directory.note_host(host.name, used=False)
+    return how
+
+
+def in_project(host: Host, directory: RunDirectory) -> Host:
+    """This machine keeps what it needs beside the deployment, unless minions.toml says where."""
+    own = host.is_local and host.state == STATE
+    return replace(host, state=str(directory.path / "host")) if own else host
+
+
+async def _unless_lost(work: Awaitable[None]) -> None:
+    """A host that is lost meanwhile hears it when it is back."""
+    try:
+        await work
+    except MinionsError:
+        return

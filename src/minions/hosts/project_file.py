@@ -1,0 +1,268 @@
+"""The project's minions.toml: what `[run]` asks for and which `[hosts.NAME]` there are, each error with its line."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+from minions.domain.errors import FieldError, NotFound, ValidationFailed
+from minions.domain.jobs import MOST_JOBS, Job, expand, path_problem
+from minions.hosts.inventory import Host, parse_hosts, place_of
+
+FILE = "minions.toml"
+_OF_EXPANSION = ("command", "output", "environment", "range", "list", "matrix", "jobs")
+_UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_LONGEST_SECONDS = 366 * 86400.0
+_MOST_RETRIES = 100
+_MOST_INPUTS = 1000
+_MOST_ERRORS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class RunTable:
+    """`[run]`. jobs: all of them, in order. output_directory: where all outputs lie; "" for the project itself.
+
+    inputs: paths in the project. merge: the command over the outputs. setup: what makes a worktree ready.
+    jobs_file: the file that lists the jobs.
+    """
+
+    jobs: tuple[Job, ...]
+    command: tuple[str, ...]
+    output_directory: str
+    inputs: tuple[str, ...] = ()
+    merge: tuple[str, ...] | None = None
+    setup: tuple[str, ...] | None = None
+    timeout_seconds: float | None = None
+    retries: int = 0
+    idempotent: bool = False
+    jobs_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFile:
+    """What minions.toml says of runs."""
+
+    run: RunTable
+    hosts: tuple[Host, ...]
+
+
+def find_root(start: Path) -> Path:
+    """The git repository around a directory. Raises NotFound."""
+    for place in (start, *start.parents):
+        if (place / ".git").exists():
+            return place
+    raise NotFound(
+        f"{start} is in no git repository", hint="`git init` it, and commit what shall be run: a run is of one commit."
+    )
+
+
+def read_project(root: Path) -> ProjectFile:
+    """Read minions.toml of a project, and the file of jobs that it may name. Raises ValidationFailed, NotFound."""
+    document, text = _document(root)
+    hosts, errors = parse_hosts(document.get("hosts"), text)
+    table = document.get("run")
+    if not isinstance(table, Mapping):
+        errors.append(FieldError("run", "missing", "there is no table [run]; it says what shall be run"))
+        raise _invalid(errors)
+    given = dict(cast("Mapping[str, object]", table))
+    records, wrong = _records(root, given.get("jobs"))
+    run, more = parse_run(given, text, records) if not wrong else (None, wrong)
+    if errors or more or run is None:
+        raise _invalid([*more, *errors])
+    return ProjectFile(run, tuple(hosts))
+
+
+def read_hosts(root: Path) -> list[Host]:
+    """Only the hosts. Raises ValidationFailed, NotFound."""
+    document, text = _document(root)
+    hosts, errors = parse_hosts(document.get("hosts"), text)
+    if errors:
+        raise _invalid(errors)
+    return hosts
+
+
+def parse_run(
+    table: Mapping[str, object], text: str, records: Sequence[object] | None = None
+) -> tuple[RunTable | None, list[FieldError]]:
+    """`[run]` as a value, and all that is wrong with it. Pure. records: the lines of the file of jobs."""
+    errors = [
+        FieldError(f"run.{key}", "unknown_key", f"is no key; known are {', '.join([*_OF_EXPANSION, *_FIELDS])}")
+        for key in table
+        if key not in _FIELDS and key not in _OF_EXPANSION
+    ]
+    values: dict[str, Any] = {}
+    for key, read in _FIELDS.items():
+        if key in table:
+            try:
+                values[key] = read(table[key])
+            except ValueError as error:
+                errors.append(FieldError(f"run.{key}", "bad_value", str(error)))
+    jobs, wrong = expand({key: table[key] for key in _OF_EXPANSION if key in table}, records)
+    errors += wrong
+    errors = [_with_line(error, text) for error in errors[:_MOST_ERRORS]]
+    if errors:
+        return None, errors
+    command = tuple(cast("list[str]", table["command"]))
+    return (
+        RunTable(
+            tuple(jobs),
+            command,
+            _directory_of(str(table["output"])),
+            timeout_seconds=values.pop("timeout", None),
+            jobs_file=cast("str | None", table.get("jobs")),
+            **values,
+        ),
+        [],
+    )
+
+
+def select_jobs(text: str, count: int) -> list[int]:
+    """Numbers of jobs written as `3,10-19`, in order, each once. Raises ValidationFailed."""
+    chosen: set[int] = set()
+    for piece in text.split(","):
+        found = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", piece)
+        if not found:
+            raise _bad_selection(f"{piece.strip()!r} is no number or range; write 3,10-19")
+        first, last = int(found[1]), int(found[2] or found[1])
+        if last < first or last >= count:
+            raise _bad_selection(f"{piece.strip()}: the jobs of this run are 0 to {count - 1}")
+        chosen.update(range(first, last + 1))
+    return sorted(chosen)
+
+
+def _bad_selection(message: str) -> ValidationFailed:
+    error = ValidationFailed([FieldError("--jobs", "invalid", message)])
+    error.advice = ""
+    return error
+
+
+def seconds_of(value: object) -> float:
+    """A time such as "30m", "1h30m" or 90 (seconds). Raises ValueError."""
+    rule = 'must be a time such as "90s", "30m" or "1h30m"'
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        seconds = float(value)
+    elif isinstance(value, str) and re.fullmatch(r"(\d+(\.\d+)?[smhd])+", value):
+        seconds = sum(float(number) * _UNITS[unit] for number, unit in re.findall(r"(\d+(?:\.\d+)?)([smhd])", value))
+    else:
+        raise ValueError(rule)
+    if not 0 < seconds <= _LONGEST_SECONDS:
+        raise ValueError(f"{rule}, of at most a year")
+    return seconds
+
+
+def _words(value: object) -> tuple[str, ...]:
+    words = cast("list[object]", value) if isinstance(value, list) else []
+    if not words or not all(isinstance(word, str) and "\0" not in word for word in words) or not words[0]:
+        raise ValueError('must be a list of words, such as ["python", "merge.py", "{outputs}"]')
+    return tuple(cast("list[str]", words))
+
+
+def _merge(value: object) -> tuple[str, ...]:
+    words = _words(value)
+    if not any("{outputs}" in word for word in words):
+        raise ValueError('names no "{outputs}", which stands for the outputs in their order')
+    if any("{outputs}" in word and word != "{outputs}" for word in words):
+        raise ValueError('"{outputs}" must be a word of its own: it becomes one word for each output')
+    return words
+
+
+def _inputs(value: object) -> tuple[str, ...]:
+    paths = cast("list[object]", value) if isinstance(value, list) else []
+    if not isinstance(value, list) or not all(isinstance(path, str) for path in paths):
+        raise ValueError('must be a list of files, such as ["data/large.parquet"]')
+    found = tuple(cast("list[str]", paths))
+    for path in found:
+        if problem := path_problem(path):
+            raise ValueError(f"{path!r} {problem}")
+    if len(set(found)) < len(found):
+        raise ValueError("names a file twice")
+    if len(found) > _MOST_INPUTS:
+        raise ValueError(f"names {len(found):,} files; {_MOST_INPUTS:,} are the most")
+    return found
+
+
+def _retries(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MOST_RETRIES:
+        raise ValueError(f"must be a whole number from 0 to {_MOST_RETRIES}")
+    return value
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("must be true or false")
+    return value
+
+
+_FIELDS: Final[dict[str, Callable[[object], object]]] = {
+    "inputs": _inputs,
+    "merge": _merge,
+    "setup": _words,
+    "timeout": seconds_of,
+    "retries": _retries,
+    "idempotent": _flag,
+}
+
+
+def _directory_of(output: str) -> str:
+    """The directories of a template before its first placeholder."""
+    plain = re.split(r"[{}]", output, maxsplit=1)[0]
+    return plain.rpartition("/")[0]
+
+
+def _document(root: Path) -> tuple[dict[str, Any], str]:
+    try:
+        text = (root / FILE).read_text("utf-8")
+        return tomllib.loads(text), text
+    except FileNotFoundError:
+        raise NotFound(
+            f"there is no {FILE} in {root}", hint=f"Write one: docs/own-machines.md shows a {FILE} to start from."
+        ) from None
+    except OSError as error:
+        raise NotFound(f"{root / FILE} cannot be read: {(error.strerror or '').lower()}") from None
+    except ValueError as error:
+        raise _refused([FieldError(FILE, "not_toml", str(error))]) from None
+
+
+def _records(root: Path, name: object) -> tuple[list[object] | None, list[FieldError]]:
+    """The lines of the file of jobs, each parsed."""
+    if not isinstance(name, str):
+        return None, []
+    try:
+        lines = (root / name).read_bytes().splitlines()
+    except OSError as error:
+        return None, [FieldError("run.jobs", "unreadable", f"{name}: {(error.strerror or '').lower()}")]
+    if len(lines) > MOST_JOBS:
+        return None, [FieldError("run.jobs", "too_many", f"{name} has more than {MOST_JOBS:,} lines")]
+    records: list[object] = []
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                records.append(json.loads(line))
+            except ValueError:
+                return None, [FieldError("run.jobs", "not_json", f"{name}, line {number}: this is no JSON")]
+    return records, []
+
+
+def _with_line(error: FieldError, text: str) -> FieldError:
+    """The message with the line of its key before it; messages of expansion name their key already."""
+    pieces = error.field.split(".")
+    key = pieces[1].partition("[")[0] if len(pieces) > 1 else None
+    place = place_of("run", key, text)
+    line = f"{place.partition(': ')[0]}: " if place.startswith("line ") else ""
+    said = error.message if error.message.startswith("run") else f"{error.field} {error.message}"
+    return FieldError(error.field, error.code, f"{line}{said}")
+
+
+def _invalid(errors: Sequence[FieldError]) -> ValidationFailed:
+    return _refused([FieldError(FILE, error.code, error.message) for error in errors])
+
+
+def _refused(errors: list[FieldError]) -> ValidationFailed:
+    error = ValidationFailed(errors)
+    error.advice = "Nothing was started."
+    return error

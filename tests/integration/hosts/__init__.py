@@ -1,0 +1,1 @@
+"""Hosts over a real ssh to a real sshd, with users and homes of their own."""

@@ -1,0 +1,43 @@
+"""`hosts check` on a real host: what is read of it, and one that cannot be reached."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from minions.hosts.check import check
+from minions.hosts.inventory import Host
+from tests.services.sshd import SshHost, ssh_host
+
+
+async def test_a_host_is_looked_at(host: Host, mini: SshHost) -> None:
+    verdict = await check(host, options=mini.options, tunnel_port=9)
+    assert verdict.is_ready, verdict.line
+    assert verdict.facts is not None
+    assert verdict.facts.tools["git"]
+    assert verdict.facts.disk_free_bytes > 0
+    assert abs(verdict.facts.clock_seconds) < 2
+    assert verdict.line.startswith("mini: ready · Linux ")
+
+
+async def test_what_the_project_needs_and_the_host_lacks(host: Host, mini: SshHost) -> None:
+    verdict = await check(host, needs=("git", "poetry"), options=mini.options)
+    assert not verdict.is_ready
+    assert [finding.text for finding in verdict.findings] == ["poetry is missing"]
+    assert "install poetry" in verdict.line
+
+
+async def test_a_state_directory_that_cannot_be_made(host: Host, mini: SshHost) -> None:
+    verdict = await check(replace(host, state="/etc/minions-state"), options=mini.options)
+    assert [finding.text for finding in verdict.findings] == ["its state directory cannot be written"]
+
+
+async def test_a_host_that_is_away_says_so_soon(host: Host) -> None:
+    began = time.monotonic()
+    with ssh_host("mini") as away:
+        away.stop()
+        verdict = await check(host, options=away.options)
+    assert time.monotonic() - began < 15
+    assert verdict.facts is None
+    assert verdict.line.startswith("mini: not ready · ssh cannot reach it: ")
+    assert "Connection refused" in verdict.line
