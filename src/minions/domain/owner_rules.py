@@ -80,7 +80,7 @@ def somebody_here(
 
 def _mode(policy: OwnerPolicy, facts: Facts) -> Finding | None:
     if policy.mode is Mode.NEVER:
-        return Finding(Topic.MODE, Effect.EVICT, "the owner's file says mode = never", is_dated=False)
+        return Finding(Topic.MODE, Effect.EVICT, "it is not lent (mode = never)", is_dated=False)
     return None
 
 

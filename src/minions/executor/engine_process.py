@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from minions.executor.engines.base import EngineFacts, EngineRequest, Progress
 HOST = ("-m", "minions.executor.engine_host")
 _MEMORY_PROBE_SECONDS = 0.5
 _LOG_TAIL_BYTES = 4096
+_MOST_LOG_BYTES = 1 << 20  # before a host starts; one that runs may go beyond
 _FRAME_LIMIT_BYTES = 1 << 20
 # PYTHONUTF8: launchd's locale is ASCII. The fallback lets models run that use operations which Metal lacks.
 _ENVIRONMENT = {
@@ -121,6 +122,7 @@ class EngineProcess:
     @classmethod
     async def _spawn(cls, host: Sequence[str], log_path: Path) -> EngineProcess:
         ours, theirs = socket.socketpair()
+        _cut_log(log_path)
         with theirs, log_path.open("ab") as log:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -132,7 +134,7 @@ class EngineProcess:
                 stderr=log,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
-                env={**os.environ, **_ENVIRONMENT},
+                env=_environment(os.environ),
             )
             log_start = os.fstat(log.fileno()).st_size
         reader, writer = await asyncio.open_connection(sock=ours, limit=_FRAME_LIMIT_BYTES)
@@ -298,6 +300,18 @@ class EngineProcess:
                 await self._kill(f"it held {resident:,} bytes of memory, its limit is {limit_bytes:,}")
                 return
             await asyncio.sleep(_MEMORY_PROBE_SECONDS)
+
+
+def _environment(ours: Mapping[str, str]) -> dict[str, str]:
+    """The host's: what it loads, libraries and models, has no business with the server's token."""
+    return {name: value for name, value in ours.items() if name != "MINIONS_TOKEN"} | _ENVIRONMENT
+
+
+def _cut_log(path: Path) -> None:
+    """Keep the log of the last hosts, and not of all that ever ran here."""
+    with contextlib.suppress(FileNotFoundError):
+        if path.stat().st_size > _MOST_LOG_BYTES:
+            path.replace(path.with_name(f"{path.name}.1"))
 
 
 def resident_bytes(pid: int) -> int:

@@ -20,7 +20,6 @@ class PreferencesUnreadable(MinionsError):
     """The preferences that were given by hand cannot be read."""
 
     code = "preferences_unreadable"
-    hint = "`minions executor prefer --clear` begins anew."
 
 
 def read_preferences(path: Path) -> tuple[TimedPreference, ...]:
@@ -31,7 +30,9 @@ def read_preferences(path: Path) -> tuple[TimedPreference, ...]:
     except FileNotFoundError:
         return ()
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise PreferencesUnreadable(f"{path} is not what this program wrote there") from None
+        raise PreferencesUnreadable(
+            f"{path} is not what this program wrote there; `minions executor prefer --clear` begins anew"
+        ) from None
 
 
 def prefer(path: Path, wanted: TimedPreference, now: datetime) -> tuple[TimedPreference, ...]:

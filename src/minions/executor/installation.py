@@ -30,8 +30,8 @@ from minions.executor.service_files import Flags
 # What the shell has and a service has not, and what loading a model depends on. No secrets.
 _CARRIED = ("HF_ENDPOINT", "HF_HUB_OFFLINE", "NO_PROXY", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE")
 _OF_STATE = (
-    CIRCUIT_FILE, CONTROL_FILE, ENGINE_LOG_FILE, HISTORY_FILE, INSTANCE_FILE, LOG_FILE, f"{LOG_FILE}.1", ORDER_FILE,
-    PREFERENCES_FILE, SERVICE_LOG_FILE, TOKEN_FILE, LOCK_FILE,
+    CIRCUIT_FILE, CONTROL_FILE, ENGINE_LOG_FILE, f"{ENGINE_LOG_FILE}.1", HISTORY_FILE, INSTANCE_FILE, LOG_FILE,
+    f"{LOG_FILE}.1", ORDER_FILE, PREFERENCES_FILE, SERVICE_LOG_FILE, TOKEN_FILE, LOCK_FILE,
 )  # fmt: skip
 _OF_CACHE = ("hf", "objects", "index", "digests.json")
 

@@ -24,14 +24,19 @@ class _Stored(BaseModel):
 
 
 def read_order(file: Path) -> Order:
-    """What was ordered last; none when there is no file, or when it cannot be understood."""
+    """What was ordered last; none when there is no file. One that cannot be read may say pause, and counts as that."""
     try:
         stored = _Stored.model_validate_json(file.read_bytes())
     except FileNotFoundError:
         return Order()
     except (OSError, ValidationError) as error:
-        log.warning("%s cannot be read (%s): nothing is ordered by hand", file, type(error).__name__)
-        return Order()
+        log.warning(
+            "%s cannot be read (%s): this machine is paused until it is told to resume", file, type(error).__name__
+        )
+        return Order(
+            OrderKind.PAUSE,
+            reason=f"what was ordered last cannot be read in {file} (minions executor resume begins anew)",
+        )
     return Order(stored.kind, stored.since, stored.until, stored.reason)
 
 

@@ -110,10 +110,13 @@ class Owner:
             await self._keep_awake.let_sleep()
 
     async def obey(self, order: Order) -> None:
-        """Do what was ordered by hand; returns once it has taken effect. Raises OSError when it cannot be kept."""
-        write_order(self._order_file, order)
+        """Do what was ordered by hand; returns once it has taken effect. Raises OSError when it has, and cannot be kept
+        for the next start: a full disk must not keep its owner from pausing."""
         self.order = order
-        await self.look_again()
+        try:
+            write_order(self._order_file, order)
+        finally:
+            await self.look_again()
 
     def order_at(self, now: datetime) -> Order:
         """What the owner ordered, or else what the circuit of a broken machine does in his place."""

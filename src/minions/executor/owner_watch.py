@@ -65,7 +65,8 @@ class OwnerFileWatcher:
             if self._was_valid:
                 self._problem = f"{error.message} (what it said before counts)"
             else:
-                self._policy, self._problem = OwnerPolicy(mode=Mode.NEVER), error.message
+                until_then = "(mode = never counts until it is valid)"
+                self._policy, self._problem = OwnerPolicy(mode=Mode.NEVER), f"{error.message} {until_then}"
 
     def _read_preferences(self) -> None:
         try:

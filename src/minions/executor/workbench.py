@@ -16,6 +16,7 @@ from minions.domain.specification import CompleteParameters, EmbedParameters
 from minions.executor.engine_process import HOST, EngineCrashed, EngineProcess
 from minions.executor.engines.base import HARMLESS_TEXT, EngineFacts, EngineRequest
 from minions.executor.ollama_memory import free_memory
+from minions.executor.places import ENGINE_LOG_FILE
 from minions.executor.plan import Gaps, halves, load_limit_seconds, stall_limit_seconds
 
 log = logging.getLogger(__name__)
@@ -236,7 +237,7 @@ class Workbench:
     async def _serve_once(self, request: EngineRequest) -> None:
         starting = EngineProcess.start(
             replace(request, memory_limit_bytes=self._memory_limit_bytes),
-            log_path=self._logs / "engine.log",
+            log_path=self._logs / ENGINE_LOG_FILE,
             memory_limit_bytes=self._memory_limit_bytes,
             on_progress=lambda what, done, total: self._on_progress(f"{what} {request.model}", done, total),
             on_start=self._note_process,

@@ -66,6 +66,22 @@ async def test_a_crash_is_reported_with_its_signal_and_log(tmp_path: Path, text:
             await engine.submit([9], ["fine"])
 
 
+async def test_a_host_does_not_get_the_token_of_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINIONS_TOKEN", "mns_secret")
+    async with crashing(tmp_path) as engine:
+        environment = psutil.Process(engine.pid).environ()
+    assert environment["PYTHONUTF8"] == "1"
+    assert "mns_secret" not in environment.values()
+
+
+async def test_the_log_of_the_hosts_does_not_grow_for_ever(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(bytes(2 << 20))
+    async with crashing(tmp_path):
+        pass
+    assert (tmp_path / "log").stat().st_size < 1 << 20
+    assert (tmp_path / "log.1").stat().st_size == 2 << 20
+
+
 async def test_a_crash_over_loading_is_reported(tmp_path: Path) -> None:
     with pytest.raises(EngineCrashed, match="SIGABRT") as caught:
         async with crashing(tmp_path, model="abort"):

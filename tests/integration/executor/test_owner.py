@@ -11,6 +11,7 @@ import pytest
 
 from minions.domain.names import Preference
 from minions.domain.policy import OnReturn, Order, OrderKind, TimedPreference
+from minions.executor.places import ORDER_FILE
 from tests.integration.executor.deployment import Rig, eventually
 from tests.integration.executor.lending import AWAY, HERE, LENT, lent
 from tests.integration.executor.test_eviction import check_rows, held_texts
@@ -50,6 +51,19 @@ async def test_the_owner_returns_in_the_midst_of_a_subtask(deployed: Rig, tmp_pa
         assert other.notes("done.txt") == texts[20:]
     await check_rows(deployed, task, texts)
     assert await attempts(deployed, task) == [(0, 0)]
+
+
+async def test_an_order_counts_though_it_cannot_be_kept(deployed: Rig, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    async with lent(deployed) as machine:
+        await deployed.submit_texts(held_texts(gate))
+        await eventually(lambda: machine.running.bench.engine_pid is not None)
+        engine = machine.engine()
+        (machine.running.state / ORDER_FILE).with_suffix(".new").mkdir()  # as a full disk, it refuses the file
+        with pytest.raises(OSError, match="directory"):
+            await machine.owner.obey(Order(OrderKind.PAUSE))
+        assert machine.state == "off"
+        assert not engine.is_running()
 
 
 async def test_nothing_is_begun_while_the_owner_is_here_or_nobody_can_tell(deployed: Rig) -> None:

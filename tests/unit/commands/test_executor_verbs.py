@@ -29,6 +29,14 @@ def test_nobody_is_there(minions: Minions, tmp_path: Path, verb: list[str]) -> N
     assert "minions executor" in said.err
 
 
+def test_the_executors_of_a_deployment_are_named(minions: Minions, tmp_path: Path) -> None:
+    state = tmp_path / "data" / "executors" / "1"
+    state.mkdir(parents=True)
+    (state / "control.json").write_text("{}")
+    said = minions("executor", "status", XDG_STATE_HOME=str(tmp_path), HOME=str(tmp_path))
+    assert (said.code, f"--state {state}" in said.err) == (4, True)
+
+
 def test_what_was_left_behind_is_nobody(minions: Minions, tmp_path: Path) -> None:
     for content in ("", "{", '{"port": 9}', '{"port": 9, "secret": "s", "pid": 1}'):
         (tmp_path / "control.json").write_text(content)

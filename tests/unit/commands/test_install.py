@@ -178,3 +178,15 @@ def test_purging_deletes_what_an_executor_made_and_nothing_else(machine: Machine
     assert [path.name for path in machine.state.iterdir()] == ["diary.txt"]
     assert not machine.cache.exists()
     assert not machine.owner_file.exists()
+
+
+def test_the_verbs_speak_to_the_executor_that_is_installed(
+    machine: Machine, stand_ins: StandIns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere, owner_file = machine.state / "elsewhere", machine.state / "mine.toml"
+    machine.install("--server", SERVER, "--state", str(elsewhere), "--owner-file", str(owner_file))
+    for name in ("MINIONS_STATE", "MINIONS_OWNER_FILE"):
+        monkeypatch.delenv(name)
+    for verb in ("status", "logs"):
+        assert str(elsewhere) in machine.minions("executor", verb).err
+    assert machine.minions("executor", "config", "path").out == f"{owner_file}\n"

@@ -315,7 +315,7 @@ def test_always_means_whoever_uses_it_and_at_any_hour_but_not_on_battery() -> No
 
 def test_never_means_off() -> None:
     decision = decide(replace(POLICY, mode=Mode.NEVER), FINE, Order(), Standing())
-    assert (decision.state, texts(decision)) == (State.OFF, ["the owner's file says mode = never"])
+    assert (decision.state, texts(decision)) == (State.OFF, ["it is not lent (mode = never)"])
 
 
 def test_battery_where_it_is_allowed() -> None:

@@ -101,8 +101,8 @@ def test_what_is_written_is_what_is_read(policy: OwnerPolicy) -> None:
         ("kinds = []", "kinds: an empty list"),
         ('teams = ["A Team"]', "'A Team' is not a name"),
         ('preferences = ["a/b/c/d"]', "'a/b/c/d' is no preference"),
-        ("continue_after_idle_minutes = 9", "line 1: continue_after_idle_minutes (540 s) must not be longer than start_after_"),
-        ("busy_within_seconds = 90", "busy_within_seconds (90 s) must not be longer than continue_after_idle_minutes (60 s)"),
+        ("continue_after_idle_minutes = 9", "line 1: continue_after_idle_minutes (540 s) must not be longer"),
+        ("busy_within_seconds = 90", "must not be longer than continue_after_idle_minutes (60 s)"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_line(text: str, message: str) -> None:
@@ -310,6 +310,7 @@ def test_a_file_that_is_broken_from_the_start_means_never(tmp_path: Path) -> Non
     watched = OwnerFileWatcher(path, tmp_path / "preferences.json").look()
     assert watched.policy.mode is Mode.NEVER
     assert "mode: must be one of" in watched.problem
+    assert watched.problem.endswith("(mode = never counts until it is valid)")
 
 
 def test_evening_preferences_come_before_those_of_the_file(tmp_path: Path) -> None:

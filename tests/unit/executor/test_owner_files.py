@@ -28,10 +28,14 @@ def test_an_order_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"kind": "sing"}', '{"kind": "pause", "until": "soon"}'])
-def test_an_order_that_cannot_be_read_is_none(tmp_path: Path, content: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_order_that_cannot_be_read_is_a_pause(
+    tmp_path: Path, content: str, caplog: pytest.LogCaptureFixture
+) -> None:
     file = tmp_path / "order.json"
     file.write_text(content)
-    assert read_order(file) == Order()
+    unread = read_order(file)
+    assert (unread.kind, unread.until) == (OrderKind.PAUSE, None), "it may have been a pause"
+    assert unread.reason == f"what was ordered last cannot be read in {file} (minions executor resume begins anew)"
     assert "cannot be read" in caplog.text
 
 

@@ -16,7 +16,8 @@ OwnerFile = Annotated[
         "--owner-file",
         metavar="FILE",
         envvar="MINIONS_OWNER_FILE",
-        help="Default: owner.toml in the user's configuration directory.",
+        help="Default: the one that the executor reads that runs or is installed here, else owner.toml in the user's "
+        "configuration directory.",
         show_default=False,
     ),
 ]
@@ -35,7 +36,7 @@ def command(
     """Show, check and change the owner's file: when and how this machine is lent. A change counts at once."""
     from minions.commands.output import to_stdout
 
-    file = speaking.owner_file_path(owner_file)
+    file = speaking.owner_file_here(owner_file, state)
     if (what == "set") != (value is not None) or (what != "set" and key is not None):
         raise services.invalid("KEY VALUE", "they are given with `set`, both of them")
     match what:

@@ -64,7 +64,7 @@ def _subject(
 
     installed = speaking.installed_flags()
     known = dict(installed)
-    places = speaking.places(installed, state, cache, owner_file)
+    places = speaking.places(installed, state, cache, speaking.owner_file_here(owner_file, state))
     is_named = bool(server or token_file or os.environ.get("MINIONS_SERVER") or os.environ.get("MINIONS_TOKEN"))
     kept = Path(known["--token-file"]) if "--token-file" in known and not is_named else None
     try:

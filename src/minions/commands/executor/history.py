@@ -21,7 +21,7 @@ def command(
     from minions.executor.history import read_history
     from minions.executor.places import HISTORY_FILE
 
-    found = read_history(speaking.state_directory(state) / HISTORY_FILE, most)  # also while no executor runs
+    found = read_history(speaking.state_here(state) / HISTORY_FILE, most)  # also while no executor runs
     if json:
         print_json({"data": found})
         return

@@ -21,11 +21,8 @@ _START_SECONDS = 30.0
 def command(
     server: options.Server = None,
     token_file: options.TokenFile = None,
-    token_stdin: Annotated[bool, typer.Option("--token-stdin", help="Read the token from standard input.")] = False,
-    name: Annotated[
-        str | None,
-        typer.Option("--name", metavar="NAME", envvar="MINIONS_NAME", help="Default: this machine's name."),
-    ] = None,
+    token_stdin: speaking.TokenStdin = False,
+    name: speaking.Name = None,
     owner: Annotated[
         str | None, typer.Option("--owner", metavar="NAME", envvar="MINIONS_OWNER", help="Whose machine this is.")
     ] = None,

@@ -25,7 +25,7 @@ def command(
     from minions.domain.errors import NotFound
     from minions.executor.places import ENGINE_LOG_FILE, LOG_FILE
 
-    file = speaking.state_directory(state) / (ENGINE_LOG_FILE if engine else LOG_FILE)
+    file = speaking.state_here(state) / (ENGINE_LOG_FILE if engine else LOG_FILE)
     try:
         log = file.open(encoding="utf-8", errors="replace")
     except FileNotFoundError:

@@ -44,6 +44,11 @@ OwnerFile = Annotated[
         show_default=False,
     ),
 ]
+TokenStdin = Annotated[bool, typer.Option("--token-stdin", help="Read the token from standard input.")]
+Name = Annotated[
+    str | None,
+    typer.Option("--name", metavar="NAME", envvar="MINIONS_NAME", help="Default: this machine's name."),
+]
 Json = options.Json
 HowLong = Annotated[
     list[str] | None,
@@ -91,11 +96,41 @@ def places(installed: Flags, state: Path | None, cache: Path | None, owner_file:
     )
 
 
+def state_here(state: Path | None) -> Path:
+    """The state directory that is named, else that of the executor that is installed here, else the usual one."""
+    return places(installed_flags(), state, None, None).state
+
+
+def owner_file_here(given: Path | None, state: Path | None) -> Path:
+    """The owner's file that is named, else the one that the executor reads that runs here or is installed here, else
+    the user's."""
+    from minions.domain.errors import MinionsError
+
+    expected = places(installed_flags(), state, None, given)
+    if given is None:
+        try:
+            found = executor(state).status().owner_file
+        except MinionsError:
+            found = None
+        if found is not None:
+            return Path(found)
+    return expected.owner_file
+
+
 def executor(state: Path | None) -> ControlClient:
     """The executor that runs here."""
     from minions.executor.control.client import ControlClient
 
-    return ControlClient(state_directory(state))
+    return ControlClient(state_here(state), _others() if state is None else ())
+
+
+def _others() -> list[Path]:
+    """State directories of the executors that `minions up` runs here."""
+    from minions.executor.places import CONTROL_FILE
+    from minions.runtime.settings_files import data_directory
+
+    found = (data_directory(os.environ) / "executors").expanduser().absolute().glob(f"*/{CONTROL_FILE}")
+    return sorted(file.parent for file in found)
 
 
 def moment_of(words: Sequence[str], now: datetime) -> datetime | None:

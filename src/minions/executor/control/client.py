@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,8 +21,10 @@ _CALL_SECONDS = 15.0
 class ControlClient:
     """The executor that runs with this state directory. Every call raises NotFound when none does."""
 
-    def __init__(self, state: Path) -> None:
+    def __init__(self, state: Path, others: Sequence[Path] = ()) -> None:
+        """others: where executors may run that could be meant; named when none runs with this state directory."""
         self._state = state
+        self._others = others
 
     def status(self) -> Status:
         return self._call("GET", "status", Status)
@@ -95,7 +98,7 @@ class ControlClient:
             raise self._nobody() from None
 
     def _nobody(self) -> NotFound:
-        return NotFound(
-            f"no executor runs here with the state directory {self._state}",
-            hint="Start one with `minions executor`, or name another directory with --state.",
-        )
+        hint = "Start one with `minions executor`, or name another directory with --state."
+        if self._others:
+            hint = f"Those of `minions up` are reached with {' or '.join(f'--state {each}' for each in self._others)}."
+        return NotFound(f"no executor runs here with the state directory {self._state}", hint=hint)

@@ -128,16 +128,16 @@ class Desk:
         self._stop()
 
     async def _obey(self, order: Order) -> None:
-        with self._writing():
+        with self._writing("; it counts all the same, until this executor ends"):
             await self._owner.obey(order)
 
     @contextmanager
-    def _writing(self) -> Generator[None]:
+    def _writing(self, so: str = "") -> Generator[None]:
         try:
             yield
         except OSError as error:
             raise MinionsError(
-                f"{self._settings.state} cannot be written to: {(error.strerror or 'unknown').lower()}"
+                f"{self._settings.state} cannot be written to: {(error.strerror or 'unknown').lower()}{so}"
             ) from None
 
     def _work(self) -> list[Work]:
