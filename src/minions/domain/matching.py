@@ -45,18 +45,35 @@ def memory_class(need_mb: int) -> int:
     return next((size for size in MEMORY_CLASSES_MB if size >= need_mb), MEMORY_CLASSES_MB[-1])
 
 
-def objections(lane: Lane, offer: Capabilities) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """What an executor lacks for a lane. here: said to the executor; there: said of the executors to whoever waits."""
+
+    here: str
+    there: str
+
+
+def lacks(lane: Lane, offer: Capabilities) -> list[Lack]:
     """Why this executor cannot serve the lane; empty when it can."""
-    found: list[str] = []
+    found: list[Lack] = []
     if lane.kind not in offer.kinds:
-        found.append(f"this executor does not take {lane.kind} work")
+        found.append(Lack(f"this executor does not take {lane.kind} work", f"none of them takes {lane.kind} work"))
     if lane.engine not in offer.engines:
-        found.append(f"need the engine {lane.engine}, which is not installed here")
+        need = f"the engine {lane.engine}"
+        found.append(Lack(f"need {need}, which is not installed here", f"it needs {need}, which none of them has"))
+    need = gigabytes(lane.memory_mb)
     if offer.memory_mb is None:
-        found.append(f"need {gigabytes(lane.memory_mb)}, and this machine's memory could not be read")
+        unknown = "memory could not be read"
+        found.append(Lack(f"need {need}, and this machine's {unknown}", f"it needs {need}, and their {unknown}"))
     elif lane.memory_mb > offer.memory_mb:
-        found.append(f"need {gigabytes(lane.memory_mb)}, you have {gigabytes(offer.memory_mb)}")
+        have = gigabytes(offer.memory_mb)
+        found.append(Lack(f"need {need}, you have {have}", f"it needs {need}, and the largest of them has {have}"))
     return found
+
+
+def objections(lane: Lane, offer: Capabilities) -> list[str]:
+    """The same as the executor is told it."""
+    return [lack.here for lack in lacks(lane, offer)]
 
 
 def explain(waiting: dict[Lane, int], offer: Capabilities) -> list[str]:

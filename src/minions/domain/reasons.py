@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from minions.domain.matching import Capabilities, Lane, explain, objections
+from minions.domain.matching import Capabilities, Lane, explain, lacks, objections
 from minions.domain.pins import short
 
 _NAMED = 3  # so many are named; of the rest the number is told
@@ -64,18 +64,18 @@ def why_waiting(task: WaitingTask, executors: Sequence[Candidate], holders: Coll
     """
     if not executors:
         return ["no executor is online: start one with `minions executor`"]
-    willing = [each for each in executors if each.offer.serves(task.team)]
+    team = task.team
+    if any(_about_to_take(task, team, each) for each in executors):
+        return []
+    willing = [each for each in executors if each.offer.serves(team)]
     if not willing:
-        return [f"no executor can run it: their owners do not lend them to the team {task.team}"]
+        return [f"no executor can run it: their owners do not lend them to the team {team}"]
     able = [each for each in willing if not objections(task.lane, each.offer)]
     if not able:
         return [f"no executor can run it: {reason}" for reason in _nearest(task.lane, willing)]
     at_work = [each for each in able if each.state in ("starting", "idle", "busy")]
-    trying = [each for each in at_work if task.task not in each.leaves]
-    if any(each.state != "busy" for each in trying):
-        return []
     said: list[str] = []
-    if trying:
+    if trying := [each for each in at_work if task.task not in each.leaves]:
         said.append(f"{_executors(len(trying), 'that could run it')} busy with other work")
     if leaving := [each for each in at_work if task.task in each.leaves]:
         reasons = [f"{each.name}: {each.leaves[task.task]}" for each in leaving]
@@ -93,20 +93,20 @@ def why_waiting(task: WaitingTask, executors: Sequence[Candidate], holders: Coll
     return said
 
 
+def _about_to_take(task: WaitingTask, team: str, executor: Candidate) -> bool:
+    free = executor.state in ("starting", "idle") and task.task not in executor.leaves
+    return free and executor.offer.serves(team) and not objections(task.lane, executor.offer)
+
+
 def _nearest(lane: Lane, executors: Sequence[Candidate]) -> list[str]:
-    """What those lack that lack the least."""
-    lacks = [(objections(lane, each.offer), -(each.offer.memory_mb or 0)) for each in executors]
-    fewest = min(len(found) for found, _ in lacks)
-    nearest = sorted((memory, found) for found, memory in lacks if len(found) == fewest)
-    said: dict[str, None] = {}
-    kinds: set[str] = set()
-    for _, found in nearest:
-        # "you have 8 GB" after "you have 16 GB" tells nothing new.
-        kind = "; ".join(reason.partition(", you have")[0] for reason in found)
-        if kind not in kinds and len(kinds) < _NAMED:
-            kinds.add(kind)
-            said |= dict.fromkeys(found)
-    return list(said)
+    """What those lack that lack the least, each lack told of the largest of them."""
+    found = [(-(each.offer.memory_mb or 0), lacks(lane, each.offer)) for each in executors]
+    fewest = min(len(lacking) for _, lacking in found)
+    said: dict[str, str] = {}
+    for _, lacking in sorted(found, key=lambda pair: pair[0]):
+        for lack in lacking if len(lacking) == fewest else ():
+            said.setdefault(lack.there.partition(", and the largest")[0], lack.there)
+    return list(said.values())[:_NAMED]
 
 
 def _executors(count: int, which: str) -> str:

@@ -67,7 +67,9 @@ async def test_reasons_say_why_nothing_is_handed_out(served: Served) -> None:
     answer = await ok(small.say("acquire"))
     assert answer["assignment"] is None
     assert answer["reasons"] == ["1 task: need 24 GB, you have 16 GB"]
-    assert (await show(served.client, task["id"]))["waiting"] == ["no executor can run it: need 24 GB, you have 16 GB"]
+    assert (await show(served.client, task["id"]))["waiting"] == [
+        "no executor can run it: it needs 24 GB, and the largest of them has 16 GB"
+    ]
     assert await (await served.executor(memory_mb=65_536)).acquire() is not None
 
 

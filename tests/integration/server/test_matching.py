@@ -34,7 +34,7 @@ async def test_both_sides_say_what_is_lacking(served: Served) -> None:
     worker = await served.executor(memory_mb=16_384)
     assert await worker.acquire() is None
     assert await idle(served, worker) == ["1 task: need 24 GB, you have 16 GB"]
-    assert await waiting(served, task) == ["no executor can run it: need 24 GB, you have 16 GB"]
+    assert await waiting(served, task) == ["no executor can run it: it needs 24 GB, and the largest of them has 16 GB"]
     large = await served.executor(memory_mb=24_576)
     assert await waiting(served, task) == []
     assert await large.acquire() is not None

@@ -26,13 +26,15 @@ def test_nobody_is_there_or_nothing_waits() -> None:
 def test_both_sides_name_the_memory() -> None:
     assert why_idle(MAC, [LARGE, replace(LARGE, task="tsk_3")]) == ["2 tasks: need 24 GB, you have 16 GB"]
     small = replace(MAC, number=2, offer=replace(OFFER, memory_mb=8192))
-    assert why_waiting(LARGE, [small, MAC]) == ["no executor can run it: need 24 GB, you have 16 GB"]
+    assert why_waiting(LARGE, [small, MAC]) == [
+        "no executor can run it: it needs 24 GB, and the largest of them has 16 GB"
+    ]
 
 
 def test_what_lacks_least_is_named_first_and_not_the_rest() -> None:
     other = replace(MAC, offer=Capabilities(frozenset({"complete"}), frozenset(), 512))
     assert why_waiting(TASK, [other, replace(MAC, offer=replace(OFFER, engines=frozenset()))]) == [
-        "no executor can run it: need the engine embedding, which is not installed here"
+        "no executor can run it: it needs the engine embedding, which none of them has"
     ]
 
 
