@@ -94,6 +94,21 @@ FIGURES: Mapping[str, Sequence[Figure]] = {
         Figure("… until the server has the subtask back, at most", _get("max_released_seconds"), ("≤", 5), " s"),
         Figure("… rows that were done and are done again, at most", _get("max_rows_lost")),
     ],
+    "pages": [
+        Figure("A page over 10⁶ subtasks of 20,000 tasks: p95 to the first byte", _get("p95_ms"), ("<", 150), " ms"),
+        Figure("… and its size with scripts and style sheets, at most", _get("max_kb"), ("<", 300), " kB"),
+        Figure("… 200 open live pages: PostgreSQL's share of a core", _get("live_core_share"), ("<", 0.05)),
+    ],
+    "makespan": [
+        Figure("216 jobs, 4 slow and 8 fast slots: makespan over its lower bound", _get("ratio"), ("≤", 1.05)),
+        Figure("… GNU parallel with the same slots", _get("gnu_parallel_ratio")),
+        Figure("… the even split, half of the list for each machine", _get("even_split_ratio")),
+        Figure("… share of the jobs that the fast machine did", _get("fast_share")),
+    ],
+    "job_overhead": [
+        Figure("20,000 jobs of one line, two local slots: overhead of one", _get("ms_per_job"), ("<", 20), " ms"),
+        Figure("… GNU parallel", _get("gnu_parallel_ms_per_job"), unit=" ms"),
+    ],
     "startup": [
         Figure("`minions up` to the first accepted task, fresh directory", _get("first_seconds"), unit=" s"),
         Figure("… on a directory that is there", _get("second_seconds"), unit=" s"),

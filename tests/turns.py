@@ -1,4 +1,4 @@
-"""Tests in parallel: a file in one process; those of tests/system last, in one process, while no other test runs."""
+"""Tests in parallel: a file in one process, tests/browser too; tests/system last, in one, while no other test runs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 _UNDISTURBED = "tests/system"
+_TOGETHER = (_UNDISTURBED, "tests/browser")  # each has one deployment
 
 
 def _wants_quiet(nodeid: str) -> bool:
@@ -30,10 +31,11 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 
 class _Scheduling(LoadFileScheduling):
-    """The tests that want quiet share one process, and with it the deployment that they work on."""
+    """Tests that share a deployment share the process that it belongs to."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return _UNDISTURBED if _wants_quiet(nodeid) else super()._split_scope(nodeid)
+        shared = next((place for place in _TOGETHER if nodeid.startswith(f"{place}/")), None)
+        return shared or super()._split_scope(nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -205,7 +205,7 @@ async def candidates(connection: Connection, executor_id: int | None = None) -> 
             state=row["state"],
             reason=row["state_reason"],
             offer=_capabilities(row),
-            leaves=row["leaves"],
+            leaves=row["leaves"] or {},
         )
         for row in await all_of(connection, "candidates", executor_id)
     ]

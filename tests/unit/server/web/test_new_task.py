@@ -92,6 +92,12 @@ def test_each_mistake_is_told_at_its_field(given_: dict[str, str], field: str, s
     assert said in errors[field]
 
 
+def test_mistakes_of_all_kinds_are_told_at_once() -> None:
+    """Values of the wrong kind, and names and models that only their own rules refuse."""
+    errors = wrong(**EMBED | {"priority": "-1", "team": "Bad Team", "task_name": "p/q", "model": "nonsense"})
+    assert set(errors) == {"priority", "team", "task_name", "model"}
+
+
 def test_no_input_is_told_where_one_would_be_given() -> None:
     for source, field in (("file", "file"), ("lines", "lines"), ("uri", "uri")):
         typed = form(**EMBED, source=source)

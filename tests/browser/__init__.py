@@ -1,0 +1,1 @@
+"""What people do in a browser, against a deployment of real processes."""

@@ -1,0 +1,100 @@
+"""Every page: nothing that axe-core finds, light and dark; no sideways scroll on a phone; still where that is asked."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Visitor
+from tests.browser.site import Site
+
+TASK_TABS = ("", "/subtasks", "/results", "/errors", "/configuration", "/activity")
+PAGES = [
+    "/",
+    "/tasks",
+    "/tasks?q=nobody-has-this-name",
+    "/tasks/new",
+    "/tasks/change?verb=pause&team=default",
+    *(f"/tasks/{{finished}}{tab}" for tab in TASK_TABS),
+    "/tasks/{finished}/results?only=failed",
+    "/tasks/{finished}/retry",
+    "/tasks/{waiting}",
+    "/tasks/{waiting}/cancel",
+    "/executors",
+    "/executors?q=nobody-has-this-name",
+    "/executors/{executor}",
+    "/settings",
+    "/not-here",
+]
+
+
+def violations(page: Page) -> list[str]:
+    """What axe-core finds, in a line each."""
+    found = cast("dict[str, Any]", cast("Any", Axe()).run(page).response)
+    return [
+        f"{each['id']}: {node['html'][:200]} {node['failureSummary'][:300]}"
+        for each in found["violations"]
+        for node in each["nodes"][:3]
+    ]
+
+
+def examine(page: Page) -> list[str]:
+    """In light, in dark, and as wide as a phone."""
+    expect(page.locator("html.scripted")).to_be_attached()
+    found: list[str] = []
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        found += [f"{scheme}: {each}" for each in violations(page)]
+    page.set_viewport_size({"width": 390, "height": 844})
+    width = page.evaluate("document.scrollingElement.scrollWidth")
+    return [*found, *([f"{width} px wide at 390 px"] if width > 390 else [])]
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_a_page(visitor: Visitor, site: Site, finished: str, waiting: str, address: str) -> None:
+    (executor,) = [each for each in site.cluster.get("/api/v1/executors")["data"] if each["name"] == "e0"]
+    path = address.format(finished=finished, waiting=waiting, executor=executor["id"])
+    page, watch = visitor.arrive("/sign-in")
+    if path == "/not-here":
+        watch.expect(path, 404)
+    page.goto(path)
+    assert examine(page) == []
+
+
+def test_the_way_in(visitor: Visitor) -> None:
+    context, _ = visitor.stranger()
+    page = context.new_page()
+    page.goto("/sign-in")
+    assert examine(page) == []
+
+
+def test_a_form_with_errors(visitor: Visitor) -> None:
+    page, watch = visitor.arrive("/tasks/new")
+    watch.expect("/tasks/new", 422)
+    page.get_by_role("button", name="Start the task").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    assert examine(page) == []
+
+
+def test_the_list_of_keys(visitor: Visitor) -> None:
+    page, _ = visitor.arrive("/executors")
+    expect(page.locator("html.scripted")).to_be_attached()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    assert examine(page) == []
+
+
+def test_nothing_moves_where_that_is_asked(visitor: Visitor) -> None:
+    """And something does where it is not, so that this would be seen."""
+    moving = """() => [...document.querySelectorAll("*")].filter((element) => {
+      const style = getComputedStyle(element);
+      const durations = style.transitionDuration.split(", ");
+      return style.animationName !== "none" || durations.some((each) => parseFloat(each) > 0);
+    }).length"""
+    page, _ = visitor.arrive("/", reduced_motion="no-preference")
+    assert page.evaluate(moving) > 0
+    page.emulate_media(reduced_motion="reduce")
+    assert page.evaluate(moving) == 0

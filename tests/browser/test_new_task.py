@@ -1,0 +1,135 @@
+"""Handing in a task: a file, pasted lines, and everything that can be wrong with a form."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Visitor
+from tests.browser.site import Site, as_jsonl, errors_beside, expect_state, texts
+from tests.services.models import embedding_model
+
+
+def task_of(page: Page) -> str:
+    """The id of the task whose page is open."""
+    page.wait_for_url("**/tasks/tsk_*")
+    return page.url.rpartition("/")[2]
+
+
+def test_a_file_goes_up_is_looked_into_and_runs(visitor: Visitor, site: Site, tmp_path: Path) -> None:
+    passages = tmp_path / "passages.jsonl"
+    passages.write_bytes(as_jsonl(texts(25, empty=(3,))))
+    page, _ = visitor.arrive("/tasks/new")
+    page.get_by_label("File", exact=True).set_input_files(passages)
+    preview = page.locator("#preview")
+    expect(preview).to_contain_text("JSON Lines")
+    expect(preview).to_contain_text("row 0 about rivers and mountains")
+    expect(page.get_by_label("Text column")).to_have_value("text")
+    expect(page.get_by_label("Id column")).to_have_value("id")
+
+    page.get_by_label("Model", exact=True).fill(str(embedding_model()))
+    expect(preview).to_contain_text(re.compile("2 executors can run it|on 2 executors, by"))
+    expect(preview).to_contain_text("1 of 25 rows would fail")
+    page.get_by_role("button", name="Start the task").click()
+    task = task_of(page)
+    expect(page.get_by_role("heading", level=1)).to_have_text("passages")
+    expect_state(page, "Completed")
+    assert site.ended(task)["rows"]["failed"] == 1
+
+
+def test_pasted_lines_become_prompts(visitor: Visitor, site: Site) -> None:
+    """The template is shown filled in with them."""
+    page, _ = visitor.arrive("/tasks/new")
+    page.get_by_label("Pasted lines").check()
+    page.get_by_label("Complete prompts").check()
+    page.get_by_label("Lines", exact=True).fill("Where is my order?\n<b>How</b> do I reset it?\n")
+    page.get_by_label("Prompt", exact=True).fill("Answer politely: {text}")
+    expect(page.locator("#preview .samples li").nth(1)).to_have_text("Answer politely: <b>How</b> do I reset it?")
+    page.get_by_label("Model", exact=True).fill("openai:nobody-has-it")
+    page.get_by_label("Task", exact=True).fill("pasted")
+    page.get_by_role("button", name="Start the task").click()
+    task = task_of(page)
+    expect(page.get_by_role("heading", level=1)).to_have_text("pasted")
+    expect(page.locator("#task-head")).to_contain_text("Nothing runs")
+    site.cluster.steer(task, "cancel")
+    expect_state(page, "Cancelled")
+
+
+def test_what_is_wrong_stands_beside_its_field_and_nothing_typed_is_lost(visitor: Visitor) -> None:
+    page, watch = visitor.arrive("/tasks/new")
+    watch.expect("/tasks/new", 422)
+    page.get_by_role("button", name="Start the task").click()
+    expect(page.get_by_role("alert")).to_be_focused()
+    assert set(errors_beside(page)) == {"file", "model"}
+
+    typed = {
+        "lines": '{"body": "a"}\n{"body": "b"}',
+        "model": "nonsense",
+        "column": "nothing",
+        "team": "Bad Team",
+        "project": "p/q",
+        "task_name": "UPPER",
+        "dimensions": "many",
+        "max_failed_share": "7",
+        "priority": "5000",
+    }
+    page.get_by_label("Pasted lines").check()
+    for summary in ("More parameters", "Priority and formats"):
+        page.get_by_text(summary).click()
+    for name, value in typed.items():
+        page.locator(f"#f-{name}").fill(value)
+    page.get_by_role("button", name="Start the task").click()
+    expect(page.locator("#f-team-error")).to_be_visible()
+    told = errors_beside(page)
+    assert set(told) >= set(typed) - {"lines", "column"}, told
+    assert {name: page.locator(f"#f-{name}").input_value() for name in typed} == typed
+    expect(page.get_by_label("Pasted lines")).to_be_checked()
+    for name in told:
+        expect(page.locator(f"#f-{name}")).to_be_visible()
+
+    # With the rest set right, the server looks into the input.
+    right = {"model": str(embedding_model()), "team": "default", "project": "default", "task_name": ""}
+    for name, value in (right | {"dimensions": "", "max_failed_share": "", "priority": "100"}).items():
+        page.locator(f"#f-{name}").fill(value)
+    page.get_by_role("button", name="Start the task").click()
+    expect(page.locator("#f-column-error")).to_be_visible()
+    assert set(errors_beside(page)) == {"column"}
+    assert "body" in errors_beside(page)["column"]
+
+
+def test_a_name_that_is_taken(visitor: Visitor, waiting: str, site: Site) -> None:
+    page, watch = visitor.arrive("/tasks/new")
+    watch.expect("/tasks/new", 422)
+    watch.expect("/tasks/new", 409)
+    page.get_by_label("Pasted lines").check()
+    page.get_by_label("Lines", exact=True).fill("one row")
+    page.get_by_label("Model", exact=True).fill(str(embedding_model()))
+    page.get_by_label("Task", exact=True).fill(site.cluster.view(waiting)["task_name"])
+    page.get_by_role("button", name="Start the task").click()
+    expect(page.locator("#f-task_name-error")).to_contain_text("waiting")
+
+
+def test_without_scripts(visitor: Visitor, site: Site) -> None:
+    """Sign in, paste, look into it, submit, see the task."""
+    context, _ = visitor.stranger(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(site.sign_in_link())
+    page.get_by_role("link", name="Tasks", exact=True).click()
+    page.get_by_role("link", name="New task").first.click()
+    page.get_by_label("Pasted lines").check()
+    page.get_by_label("Lines", exact=True).fill("one\ntwo\nthree")
+    page.get_by_label("Model", exact=True).fill(str(embedding_model()))
+    page.get_by_label("Task", exact=True).fill("scriptless")
+    page.get_by_role("button", name="Look into it").last.click()
+    expect(page.locator("#preview")).to_contain_text("3 rows looked at")
+    page.get_by_role("button", name="Start the task").click()
+    task = task_of(page)
+    site.ended(task)
+    page.reload()
+    expect_state(page, "Completed")
+    page.get_by_role("link", name="Results", exact=True).click()
+    expect(page.locator("ol.rows li")).to_have_count(3)
+    page.get_by_role("link", name="Errors").click()
+    expect(page.get_by_text("No row has failed")).to_be_visible()

@@ -1,0 +1,76 @@
+"""Settings: tokens, the theme, and the time zone."""
+
+from __future__ import annotations
+
+import re
+
+import httpx
+from playwright.sync_api import Dialog, expect
+
+from tests.browser.conftest import Visitor
+from tests.browser.site import Site, errors_beside
+
+
+def test_a_token_is_shown_once_works_and_is_revoked(visitor: Visitor, site: Site) -> None:
+    page, watch = visitor.arrive("/settings")
+    watch.expect("/settings/tokens", 422)
+    page.get_by_label("Name").fill("laptop-of-ada")
+    page.get_by_label("Scope").select_option("submit")
+    page.get_by_label("Teams").fill("Bad Team")
+    page.get_by_role("button", name="Make the token").click()
+    expect(page.locator("#teams-error")).to_be_visible()
+    assert set(errors_beside(page)) == {"teams"}
+    expect(page.get_by_label("Name")).to_have_value("laptop-of-ada")
+
+    page.get_by_label("Teams").fill("search")
+    page.get_by_role("button", name="Make the token").click()
+    secret = page.get_by_role("status").locator("code").inner_text()
+    assert secret.startswith("mns_")
+    headers = {"Authorization": f"Bearer {secret}"}
+    assert httpx.get(f"{site.url}/api/v1/tasks", headers=headers).status_code == 200
+
+    page.goto("/settings")
+    row = page.get_by_role("row").filter(has_text="laptop-of-ada")
+    expect(row).to_contain_text("search")
+    assert secret not in page.content()
+    page.on("dialog", lambda dialog: dialog.accept())
+    row.get_by_role("button", name="Revoke").click()
+    expect(page.locator(".toast")).to_contain_text("The token is revoked")
+    expect(page.get_by_role("row").filter(has_text="laptop-of-ada")).to_have_count(0)
+    site.cluster.until(lambda: httpx.get(f"{site.url}/api/v1/tasks", headers=headers).status_code == 403, 15)
+
+
+def test_revoking_is_asked_first(visitor: Visitor) -> None:
+    page, _ = visitor.arrive("/settings")
+    asked: list[str] = []
+
+    def decline(dialog: Dialog) -> None:
+        asked.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", decline)
+    rows = page.locator("#tokens tbody tr").count()
+    page.get_by_role("button", name="Revoke").first.click()
+    assert len(asked) == 1
+    assert asked[0].startswith("Revoke the token")
+    page.reload()
+    assert page.locator("#tokens tbody tr").count() == rows
+
+
+def test_theme_and_time_zone(visitor: Visitor, finished: str) -> None:
+    page, _ = visitor.arrive("/settings", color_scheme="light", timezone_id="Europe/Berlin")
+    background = "getComputedStyle(document.documentElement).backgroundColor"
+    assert page.evaluate(background) == "rgb(251, 251, 250)"
+    page.get_by_label("Theme").select_option("dark")
+    page.get_by_label("Time zone").select_option("Asia/Kolkata")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("html[data-theme=dark]")).to_be_attached()
+    assert page.evaluate(background) == "rgb(19, 20, 23)"
+    expect(page.get_by_label("Time zone")).to_have_value("Asia/Kolkata")
+    page.goto(f"/tasks/{finished}")
+    expect(page.locator("#task-head time").first).to_have_attribute("title", re.compile(r"\+05:30|IST|Asia/Kolkata"))
+    page.goto("/settings")
+    page.get_by_label("Theme").select_option("auto")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("html[data-theme=auto]")).to_be_attached()
+    assert page.evaluate(background) == "rgb(251, 251, 250)"
