@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from minions.domain.errors import FieldError, ValidationFailed
 from minions.domain.models import engine_for, parse_model
 from minions.domain.names import NAME, NAME_RULE
-from minions.domain.specification import CompleteParameters, EmbedParameters, Parameters
+from minions.domain.specification import CompleteParameters, EmbedParameters, RowParameters
 from minions.wire.tasks import SubmitRequest
 
 SubmitKind = Literal["embed", "complete"]
@@ -19,7 +19,7 @@ PARAMETER_MODELS: dict[SubmitKind, type[EmbedParameters] | type[CompleteParamete
     "embed": EmbedParameters,
     "complete": CompleteParameters,
 }
-_PARAMETERS: TypeAdapter[EmbedParameters | CompleteParameters] = TypeAdapter(Parameters)
+_PARAMETERS: TypeAdapter[EmbedParameters | CompleteParameters] = TypeAdapter(RowParameters)
 _PLACEHOLDER = "upl_00000000"  # stands for the inputs until they are uploaded
 
 

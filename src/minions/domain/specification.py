@@ -173,7 +173,7 @@ class CommandParameters(BaseModel):
         return []
 
 
-RowParameters = EmbedParameters | CompleteParameters
+RowParameters = Annotated[EmbedParameters | CompleteParameters, Field(discriminator="kind")]
 """What tasks ask whose subtasks are rows."""
 
 Parameters = Annotated[EmbedParameters | CompleteParameters | CommandParameters, Field(discriminator="kind")]

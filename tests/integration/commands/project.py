@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,14 +56,15 @@ class CommandRig:
         *,
         name: str | None = None,
         inputs: Mapping[str, bytes] | None = None,
+        in_commit: Collection[str] = (),
         environment: Mapping[str, str] | None = None,
         **parameters: Any,
     ) -> str:
-        """A task of these (argv, output)."""
+        """A task of these (argv, output). in_commit: those inputs that need not be uploaded."""
         files: list[dict[str, Any]] = []
         for path, data in (inputs or {}).items():
             sha256 = hashlib.sha256(data).hexdigest()
-            uploaded = await self.upload(path.rpartition("/")[2], data)
+            uploaded = None if path in in_commit else await self.upload(path.rpartition("/")[2], data)
             files.append({"path": path, "sha256": sha256, "size_bytes": len(data), "object": uploaded})
         pinned = Pinned(self.project.commit, None, {file["path"]: file["sha256"] for file in files})
         jobs = [Job(index, tuple(argv), output, environment or {}) for index, (argv, output) in enumerate(given)]

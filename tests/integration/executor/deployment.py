@@ -268,6 +268,8 @@ async def server(settings: ServerSettings, listening: socket.socket) -> AsyncGen
 async def rig(database_url: str, home: Path, **given: Any) -> AsyncGenerator[Rig]:
     """A server with an empty database, its files under `home`."""
     listening = socket.create_server(("127.0.0.1", 0))
+    # asyncio does this for sockets that it makes itself; without it, each small answer takes 40 ms more.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     fixed: dict[str, Any] = {
         "database_url": database_url,

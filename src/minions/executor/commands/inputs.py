@@ -79,7 +79,7 @@ class InputStore:
 
 
 def _put(kept: Path, place: Path) -> None:
-    """A copy: a job that writes to its input must not change that of others. The link is tried by some file systems."""
+    """A copy, not a link: a job that writes to its input must not change what is kept for others."""
     place.parent.mkdir(parents=True, exist_ok=True)
     unfinished = place.with_name(f".{place.name[:200]}.new")
     with full_disk_said(unfinished):

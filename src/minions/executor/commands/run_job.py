@@ -7,10 +7,11 @@ import errno
 import os
 import shutil
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from minions.domain.errors import DiskFull, MinionsError, Unavailable
 from minions.domain.jobs import Job
@@ -65,7 +66,7 @@ Outcome = Kept | Failed | GivenUp | Stuck
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What jobs are run with. inputs_of(assigned, workplace): lets its inputs lie there."""
+    """What jobs are run with. fetch(assigned, path, target): fetches an input. writing: outputs that are being made."""
 
     settings: CommandSettings
     supervisor: Supervisor
@@ -73,6 +74,7 @@ class Bench:
     lines: JobLines
     inputs: InputStore
     fetch: Callable[[Assigned, str, Path], Awaitable[None]]
+    writing: WeakValueDictionary[Path, asyncio.Lock] = field(default_factory=WeakValueDictionary[Path, asyncio.Lock])
 
     async def run(
         self, session: Session, assigned: Assigned, workplace: Workplace, on_left: Callable[[str], None]
@@ -90,8 +92,23 @@ class Bench:
             raise
         except MinionsError as error:
             return Failed(error.code, error.message)
-        command = self._command(assigned, job, workplace)
         place = workplace.directory / job.output
+        # The same job of another task, or of a run that was given up, may be at work there.
+        async with self.writing.setdefault(place, asyncio.Lock()):
+            return await self._run_at(
+                place, session, assigned, self._command(assigned, job, workplace), identity, on_left
+            )
+
+    async def _run_at(
+        self,
+        place: Path,
+        session: Session,
+        assigned: Assigned,
+        command: Command,
+        identity: str,
+        on_left: Callable[[str], None],
+    ) -> Outcome:
+        output = place.relative_to(command.directory).as_posix()
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         try:
             with full_disk_said(place):
@@ -100,10 +117,10 @@ class Bench:
         except CommandInvalid as error:
             return Failed("command_failed", error.message)
         except OSError as error:
-            return Failed("command_failed", f"{job.output}: nothing can be written there ({error.strerror})")
+            return Failed("command_failed", f"{output}: nothing can be written there ({error.strerror})")
         if outcome.left:
             return Stuck(_still_there(assigned, outcome.left))
-        about = _about(assigned, job, identity, outcome, started_at) | {"host": self.settings.name}
+        about = _about(assigned, output, identity, outcome, started_at) | {"host": self.settings.name}
         return await asyncio.to_thread(self._judged, session, assigned, command, outcome, about, place)
 
     async def _outcome(self, assigned: Assigned, command: Command, on_left: Callable[[str], None]) -> JobOutcome:
@@ -196,10 +213,10 @@ def _with_stderr(said: str, outcome: JobOutcome) -> str:
     return f"{said}\n{outcome.stderr_tail}" if outcome.stderr_tail.strip() else said
 
 
-def _about(assigned: Assigned, job: Job, identity: str, outcome: JobOutcome, started_at: str) -> Json:
+def _about(assigned: Assigned, output: str, identity: str, outcome: JobOutcome, started_at: str) -> Json:
     found: dict[str, Any] = {
         "id": identity,
-        "output": job.output,
+        "output": output,
         "attempt": assigned.attempt + 1,
         "started_at": started_at,
         "seconds": outcome.seconds,

@@ -112,8 +112,11 @@ class Splitter:
             speed = await tasks.recent_speed(connection, task.kind, task.model)
         if task.state is not TaskState.SPLITTING:
             return  # cancelled meanwhile
-        of_commands = task.kind == "command"  # one line each, whatever its length
-        target = 1 if of_commands else task.specification.subtask_bytes or subtask_bytes(task.kind, task.input_bytes, speed)
+        target = task.specification.subtask_bytes
+        if task.kind == "command":
+            target = 1  # one line each, whatever its length
+        elif target is None:
+            target = subtask_bytes(task.kind, task.input_bytes, speed)
         if not await self._append_all(task, target):
             return
         async with self._deployment.database.transaction() as connection:
