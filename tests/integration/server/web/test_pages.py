@@ -51,7 +51,7 @@ async def test_the_overview_counts_what_waits_runs_and_is_there(served: Served) 
         pass
     page = words(await text_of(client, "/fragments/overview/now"))
     assert re.search(r"Drained in \S+ 5 subtasks", page)
-    assert "Active tasks 1 1 running" in page
+    assert "Active tasks 1 0 subtasks under way" in page
     assert "Executors able 1 of 1" in page
     assert "studio" in words(await text_of(client, "/fragments/overview/fleet"))
 
