@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,21 +41,16 @@ async def reached(directory: RunDirectory) -> AsyncGenerator[AsyncConnection]:
 
     if not (directory.path / "postgres").exists():
         raise NotFound("nothing was run in this project yet", hint="`minions run` starts a run.")
-    deployment = LocalDeployment(directory.path, port=0, executors=0)
-    try:
-        async with deployment:
-            connection = AsyncConnection(deployment.server, deployment.token)
-            try:
-                yield connection
-            finally:
-                await connection.close()
-    except Conflict:  # a run goes on
-        said: Any = json.loads((directory.path / "connection.json").read_text("utf-8"))
-        connection = AsyncConnection(said["server"], said["token"])
+    async with AsyncExitStack() as stack:
         try:
-            yield connection
-        finally:
-            await connection.close()
+            deployment = await stack.enter_async_context(LocalDeployment(directory.path, port=0, executors=0))
+            server, token = deployment.server, deployment.token
+        except Conflict:  # a run goes on
+            said: Any = json.loads((directory.path / "connection.json").read_text("utf-8"))
+            server, token = said["server"], said["token"]
+        connection = AsyncConnection(server, token)
+        stack.push_async_callback(connection.close)
+        yield connection
 
 
 async def history_of(directory: RunDirectory, run: Run) -> History:

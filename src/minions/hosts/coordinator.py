@@ -152,6 +152,8 @@ class AtWork:
         self._progress.skipped = frozenset(rest.done)
         self._telling.measured = self._measured
         self._telling.change(phase="running", skipped=len(rest.done), returned=len(rest.returned))
+        if rest.returned:
+            self._telling.say(f"outputs that are missing or were changed: {len(rest.returned):,}; their jobs go back")
         for place in rest.fetch:
             if (done := history.jobs[self._run.jobs[place][1]].done) is not None:
                 self._following.fetch(place, done[1])

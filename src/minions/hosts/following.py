@@ -111,6 +111,12 @@ class Following:
                 self._say(
                     f"job {place} failed on {entry.executor or 'a host'} (attempt {attempt}): {_first_line(entry)}"
                 )
+            case "failed" if place is not None:
+                host = entry.executor or ""
+                output = self._run.jobs[place][0].output
+                self._progress.fail(
+                    place, Failure(place, output, host, entry.reason, entry.message[-_MESSAGE_CHARACTERS:])
+                )
             case _:
                 pass
 

@@ -28,6 +28,7 @@ from minions.hosts.pinning import PinnedRun
 from minions.hosts.run_directory import HostWish, RunDirectory
 
 _STOP_SECONDS = 15.0
+_TEND_SECONDS, _MOST_TEND_SECONDS = 2.0, 60.0
 _AWAY_SECONDS = 2.0  # for so long a host that is away is waited for when all is done
 
 
@@ -90,7 +91,12 @@ class HostKeeper:
     async def keep(self, until: asyncio.Event) -> None:
         """Work until the event; then end the executor on the host, if it can be reached."""
         async with self._link.kept():
-            await until.wait()
+            tending = asyncio.create_task(self._tend())
+            try:
+                await until.wait()
+            finally:
+                tending.cancel()
+                await asyncio.gather(tending, return_exceptions=True)
             await self._leave()
 
     async def obey(self, wish: HostWish) -> None:
@@ -126,6 +132,24 @@ class HostKeeper:
         await self._tell(connection)
         await self._start(connection)
         self.state = HostState("ready")
+
+    async def _tend(self) -> None:
+        """Start the executor again when it has ended while the host was connected."""
+        failed = 0
+        while True:
+            await asyncio.sleep(min(_TEND_SECONDS * 2**failed, _MOST_TEND_SECONDS))
+            connection = self._link.connection
+            if connection is None or self.state.state != "ready" or self.wish.draining:
+                continue
+            try:
+                if await find_executor(connection, self._place(connection)) is not None:
+                    failed = 0
+                    continue
+                self._say(f"{self.host.name}: its executor has ended; it is started again")
+                failed += 1
+                await self._start(connection)
+            except MinionsError as error:
+                self._say(f"{error.message}. {error.advice}".rstrip())
 
     async def _start(self, connection: Connection) -> None:
         place = self._place(connection)

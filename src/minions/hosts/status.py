@@ -44,8 +44,9 @@ class Status:
     """The whole of it.
 
     run: tells this coordinator's status from that of an earlier one. done: all jobs that are done and in their places.
-    skipped: those of them that were so before. fetched: done before, and only brought. notes: what people should know,
-    oldest first, each with its number. exit_code: once it has ended. error: why it could not go on.
+    skipped: those of them that were so before. returned: were done once, and are run again, since their outputs are not
+    what they were. notes: what people should know, oldest first, each with its number. exit_code: once it has ended.
+    error: why it could not go on.
     """
 
     run: str

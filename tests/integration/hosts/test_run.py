@@ -166,6 +166,16 @@ def test_one_run_at_a_time_which_can_be_left_watched_again_and_stopped(project: 
     assert coordinator.is_running()
     assert "a run goes on" in project.minions("run", "--jobs", "1").stderr
 
+    def host() -> dict[str, object]:
+        return project.json("hosts", "ls")["data"][0]
+
+    assert "is paused" in project.minions("hosts", "pause", "local").stderr
+    assert project.minions("hosts", "slots", "local", "1").returncode == 0
+    wait_until(lambda: host()["state"] == "paused")
+    assert (host()["slots"], host()["running"]) == (1, 2), "what runs is not stopped"
+    assert project.minions("hosts", "drain", "nobody").returncode == 4
+    assert project.minions("hosts", "resume", "local").returncode == 0
+
     third = project.start("run")
     assert project.minions("stop").returncode == 0
     assert third.wait(20) == 130

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -68,6 +69,45 @@ def test_two_hosts_work_from_one_queue(project: OwnProject, mini: SshHost) -> No
     ), "each job ran once"
     wait_until(lambda: mini.pids() == [])
     project.assert_nothing_runs()
+
+
+@pytest.mark.timeout(240)
+def test_a_cut_connection_costs_nothing_and_a_killed_executor_only_what_it_ran(
+    project: OwnProject, mini: SshHost
+) -> None:
+    notes = mini.directory / "notes-cut"
+    notes.touch()
+    notes.chmod(0o666)
+    held, freed = mini.directory / "held-4", mini.directory / "held-6"
+    work = f"while [ {{index}} = 4 ] && [ -e {held} ] || [ {{index}} = 7 ] && [ -e {freed} ]; do sleep 0.1; done"
+    held.touch()
+    freed.touch()
+    commit(project.root, {"minions.toml": table(work, notes)})
+    run = project.start("run")
+    wait_until(lambda: "begin 4" in notes.read_text())
+    (connection,) = [each for each in project.coordinator().children() if each.name() == "ssh"]
+    connection.kill()
+    held.unlink()
+    wait_until((project.root / "results" / "4.txt").exists)
+    # A job whose assignment was lost with the connection is handed out again after a minute.
+    wait_until(lambda: "begin 7" in notes.read_text() and "end 6" in notes.read_text(), seconds=90)
+    (executor,) = [pid for pid in mini.pids() if is_executor(pid)]
+    os.kill(executor, signal.SIGKILL)
+    wait_until(lambda: notes.read_text().count("begin 7") == 2)
+    freed.unlink()
+    _, said = run.communicate(timeout=90)
+    assert run.returncode == 0, said
+    assert "its executor has ended; it is started again" in said
+    assert_right(project)
+    lines = notes.read_text().split("\n")
+    assert [lines.count(f"begin {number}") for number in range(8)] == [1] * 7 + [2]
+    assert [lines.count(f"end {number}") for number in range(8)] == [1] * 8, "7 was never run twice at a time"
+    wait_until(lambda: mini.pids() == [])
+
+
+def is_executor(pid: int) -> bool:
+    words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    return any(word.endswith(b".pyz") for word in words) and b"run" in words
 
 
 def test_a_host_that_restarts_in_the_middle_does_its_jobs_again_and_no_others(

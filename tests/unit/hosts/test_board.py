@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from minions.commands.run_board import BoardPrinter
 from minions.domain.errors import FieldError, MinionsError, ValidationFailed
 from minions.hosts.board import board, summary
 from minions.hosts.progress import RunProgress
@@ -117,3 +119,16 @@ def test_a_failed_job_that_is_done_after_all_has_not_failed() -> None:
     assert not found.failures
     found.finish(1, "mini", 1010.0)
     assert found.by_host == {"mini": 1}, "a job counts once"
+
+
+def test_without_a_terminal_there_is_a_line_every_half_minute_and_each_note_once() -> None:
+    out, now = io.StringIO(), [0.0]
+    printer = BoardPrinter(out, lambda: now[0])
+    with printer:
+        for second in range(70):
+            now[0] = float(second)
+            notes = ((0, "a note"),) if second >= 10 else ()
+            printer.show(replace(STATUS, done=second, notes=notes))
+        printer.show(replace(STATUS, done=216, phase="ended", notes=((0, "a note"),)))
+    said = out.getvalue().splitlines()
+    assert [line.split(" /")[0] for line in said] == ["0", "a note", "30", "60", "216"]

@@ -1,0 +1,31 @@
+"""minions hosts abandon."""
+
+from __future__ import annotations
+
+import asyncio
+
+from minions.commands.wishing import HostName
+
+
+def command(name: HostName) -> None:
+    """Hand the jobs of a host that does not come back to others.
+
+    Only for a host whose jobs do not run any more: a job that still ran there would run twice.
+    """
+    from minions.commands.output import counted, to_stderr
+
+    to_stderr(f"{counted(asyncio.run(_abandon(name)), 'job')} of {name} went back to the queue.")
+
+
+async def _abandon(name: str) -> int:
+    """Raises NotFound."""
+    from minions.client import calls
+    from minions.commands.project import here, reached
+    from minions.domain.errors import NotFound
+
+    async with reached(here()) as connection:
+        page = await connection.send(calls.executors(1000))
+        found = [view for view in page.data if view.name == name]
+        if not found:
+            raise NotFound(f"no executor was ever named {name!r}", hint="`minions hosts ls` lists the hosts.")
+        return sum([(await connection.send(calls.abandon(view.id))).given_back for view in found])
