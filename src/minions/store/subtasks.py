@@ -111,8 +111,7 @@ async def list_parts(
 ) -> list[Part]:
     """Parts in input order, from the one after (subtask, start) on."""
     return [
-        part_of(row)
-        for row in await all_of(connection, "list_parts", task_id, after[0], after[1], failed_only, limit)
+        part_of(row) for row in await all_of(connection, "list_parts", task_id, after[0], after[1], failed_only, limit)
     ]
 
 
