@@ -24,14 +24,14 @@ def is_same(page: Page) -> bool:
 
 def test_an_executor_is_killed_under_the_open_page(visitor: Visitor, site: Site) -> None:
     """What it held goes to the other; the page tells it all without being loaded again."""
-    task = site.submit("killed", texts(300))
+    task = site.submit("killed", texts(1500))
     page, _ = visitor.arrive(f"/tasks/{task}")
     expect_live(page)
     mark(page)
     victim = site.freeze_holder(task)
     try:
         site.cluster.signal(victim, signal.SIGKILL)
-        expect(page.locator("#task-head")).to_contain_text("300 rows")
+        expect(page.locator("#task-head")).to_contain_text("1,500 rows")
         expect_state(page, "Completed")
         expect(page.locator("#task-head .figures")).to_contain_text("100 %")
         expect(page.locator("#task-overview .lane .who")).to_have_count(2)

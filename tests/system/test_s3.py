@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -37,6 +38,13 @@ def s3_cluster(postgres: PostgresService, s3: S3Service, tmp_path_factory: pytes
         postgres.drop_database(url)
 
 
+def _environment(process: psutil.Process) -> dict[str, str]:
+    """Of a process that runs; a zombie has none."""
+    with suppress(psutil.NoSuchProcess):
+        return process.environ()
+    return {}
+
+
 def test_a_task_over_s3_survives_a_killed_executor(s3_cluster: Cluster, alone: Alone, s3: S3Service) -> None:
     expected = Alone(alone.texts[:ROWS], alone.vectors[:ROWS])
     task = s3_cluster.submit(as_jsonl(expected.texts), str(embedding_model()), 3_000)
@@ -45,7 +53,8 @@ def test_a_task_over_s3_survives_a_killed_executor(s3_cluster: Cluster, alone: A
         victim = s3_cluster.holder(task)
         for name in ("e0", "e1"):
             processes = [psutil.Process(s3_cluster.processes[name].pid), *s3_cluster.children(name)]
-            environments = [process.environ() for process in processes]
+            environments = [found for process in processes if (found := _environment(process))]
+            assert environments
             assert not any(key.startswith("AWS_") for found in environments for key in found)
             assert not any(s3.secret_key in value for found in environments for value in found.values())
         s3_cluster.signal(victim, signal.SIGKILL)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
 import signal
@@ -56,18 +55,21 @@ async def test_a_file_that_was_damaged_there_is_sent_again(connection: Connectio
 
 async def test_a_cut_transfer_goes_on_where_it_stopped(host: Host, mini: SshHost, place: Path, tmp_path: Path) -> None:
     source, target = file_of(tmp_path, os.urandom(LARGE)), f"{place}/large"
+    part = f"{target}.{sha256_of(source)[:16]}.part"
+    sent = 0
     async with Connection.open(host, options=mini.options) as connection:
-        sending = asyncio.create_task(put_file(connection, source, target))
-        part = f"{target}.{sha256_of(source)[:16]}.part"
-        async with Connection.open(host, options=mini.options) as other:
-            async with asyncio.timeout(30):
-                while True:
-                    described = (await other.request("describe", {"paths": [part]}))[0]["found"][0]
-                    if described and described["size"] > MIB:
-                        break
-        os.kill(connection.pid, signal.SIGKILL)
+        request = connection.request
+
+        async def cutting(verb: str, fields: Mapping[str, Any], body: bytes = b"") -> tuple[dict[str, Any], bytes]:
+            nonlocal sent
+            sent += len(body)
+            if sent > LARGE // 2:
+                os.kill(connection.pid, signal.SIGKILL)
+            return await request(verb, fields, body)
+
+        connection.request = cutting
         with pytest.raises(HostUnreachable):
-            await sending
+            await put_file(connection, source, target)
     sent = 0
 
     async with Connection.open(host, options=mini.options) as connection:
