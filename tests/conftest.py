@@ -1,5 +1,7 @@
 """Fixtures for the real systems that tests run against, and the order of tests in parallel."""
 
+import signal
+
 from tests.services.postgres import database_url, postgres
 from tests.services.s3 import s3
 from tests.turns import (
@@ -18,3 +20,9 @@ __all__ = [
     "pytest_xdist_make_scheduler",
     "s3",
 ]
+
+# A shell that starts the tests in the background has these ignored, and every process that a test starts would inherit
+# that: nothing could be interrupted.
+for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _handler)
