@@ -18,7 +18,7 @@ def own_state(state: Path) -> Generator[str]:
 
     flock, not a file's existence: a killed process leaves no lock behind.
     """
-    state.mkdir(parents=True, exist_ok=True)
+    state.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (state / "lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""This machine, and the state directory that makes an executor the same one after a restart."""
+"""This machine, as the executor of commands tells it, and the lock that lets one of them run on a host."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import fcntl
 import json
 import os
 import platform
-import secrets
 import time
 from collections.abc import Generator
 from pathlib import Path
@@ -19,36 +18,6 @@ from minions.executor.commands.settings import CommandSettings
 _MEGABYTE = 1024 * 1024
 _LOCK_SECONDS = 2.0
 _LOCK_POLL_SECONDS = 0.05
-
-
-@contextlib.contextmanager
-def own_state(state: Path) -> Generator[str]:
-    """Lock the directory and return the instance that it stands for. Raises Conflict when another process has it."""
-    state.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (state / "lock").open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Conflict(
-                f"another executor runs with the state directory {state}",
-                hint="Stop it, or give this one a directory of its own.",
-            ) from None
-        yield _instance(state / "instance")
-
-
-def _instance(file: Path) -> str:
-    with contextlib.suppress(FileNotFoundError):
-        found = file.read_text().strip()
-        if len(found) == 32:
-            return found
-    made = secrets.token_hex(16)
-    unfinished = file.with_suffix(".new")
-    with unfinished.open("w") as written:
-        written.write(made)
-        written.flush()
-        os.fsync(written.fileno())
-    unfinished.replace(file)
-    return made
 
 
 def describe(settings: CommandSettings) -> dict[str, Any]:

@@ -21,13 +21,14 @@ from minions.executor.commands.delivery import Delivery
 from minions.executor.commands.http import Http
 from minions.executor.commands.inputs import InputStore
 from minions.executor.commands.job_lines import JobLines
-from minions.executor.commands.machine import describe, host_lock, memory_mb, own_state
+from minions.executor.commands.machine import describe, host_lock, memory_mb
 from minions.executor.commands.messages import Assigned, Session
 from minions.executor.commands.outbox import Outbox
 from minions.executor.commands.run_job import Bench
 from minions.executor.commands.server_link import SERVER_FILE, ServerLink
 from minions.executor.commands.settings import CommandSettings
 from minions.executor.commands.workplaces import Prepare, Worktrees
+from minions.executor.identity import own_state
 from minions.executor.supervisor.stopping import Grace
 from minions.executor.supervisor.supervisor import supervise
 from minions.executor.supervisor.sweep import sweep
