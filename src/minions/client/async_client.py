@@ -23,13 +23,13 @@ from minions.client.task import (
     OUTAGE_SECONDS,
     PARTS_PAGE,
     Counts,
-    ExportFormat,
     counts_of,
     export_format,
     name_of,
     polls_seconds,
     timed_out,
 )
+from minions.domain.choices import ResultsFormat, TaskVerb
 from minions.domain.errors import Unavailable, ValidationFailed
 from minions.domain.lifecycle import ENDED_TASK_STATES
 from minions.runtime.settings_files import ClientSettings, read_settings
@@ -93,7 +93,7 @@ class AsyncTask:
         """See Task.retryable."""
         return await self._connection.send(calls.retry(self.id, codes, dry_run=True))
 
-    async def _steer(self, verb: calls.Verb) -> AsyncTask:
+    async def _steer(self, verb: TaskVerb) -> AsyncTask:
         self.view = await self._connection.send(calls.steer(self.id, verb))
         return self
 
@@ -154,7 +154,7 @@ class AsyncTask:
                 number += 1
 
     async def download(
-        self, path: str | PathLike[str], format: ExportFormat | None = None, partial: bool = False
+        self, path: str | PathLike[str], format: ResultsFormat | None = None, partial: bool = False
     ) -> Path:
         """Write the results to a file in input order. The file appears whole or not at all."""
         from minions.formats.export import ResultsWriter

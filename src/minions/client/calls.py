@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
+from minions.domain.choices import TaskVerb
 from minions.domain.names import TaskName
 from minions.wire.base import Answer, Message
 from minions.wire.retry import RetryRequest, RetryView
@@ -31,7 +32,6 @@ from minions.wire.tasks import (
 )
 
 PREFIX = "/api/v1"
-Verb = Literal["pause", "resume", "cancel"]
 A = TypeVar("A", bound=Answer | None)
 
 
@@ -82,7 +82,7 @@ def task_by_name(name: TaskName) -> Call[TaskView]:
     return Call("GET", f"{PREFIX}/tasks/by-name/{parts}", TaskView)
 
 
-def steer(task_id: str, verb: Verb) -> Call[TaskView]:
+def steer(task_id: str, verb: TaskVerb) -> Call[TaskView]:
     return Call("POST", f"{PREFIX}/tasks/{quote(task_id, safe='')}/{verb}", TaskView)
 
 

@@ -11,8 +11,9 @@ from typing import Any
 from minions.client import calls
 from minions.client.connection import PATIENCE_SECONDS, Connection
 from minions.client.inputs import Input, opened_inputs
-from minions.client.submission import Draft, SubmitKind
+from minions.client.submission import Draft
 from minions.client.task import Task
+from minions.domain.choices import ModelKind
 from minions.domain.errors import FieldError, NotFound, ValidationFailed
 from minions.domain.names import TaskName, number_of
 from minions.domain.specification import CompleteParameters
@@ -43,7 +44,7 @@ def identity_of(reference: str, settings: ClientSettings) -> str | TaskName:
     return name
 
 
-def row_column(kind: SubmitKind, parameters: dict[str, Any]) -> str:
+def row_column(kind: ModelKind, parameters: dict[str, Any]) -> str:
     """The column that plain texts become: the one that the task reads."""
     if kind == "embed":
         return str(parameters.get("column") or "text")

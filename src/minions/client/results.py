@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from minions.client.connection import LinkRefused
 from minions.client.faults import ResultsIncomplete
+from minions.domain.choices import PartFormat
 from minions.domain.errors import Conflict, ResultsDamaged
 from minions.wire.tasks import PartPage, PartView, TaskView
 
 if TYPE_CHECKING:
     from minions.formats.arrow import Table
-    from minions.formats.part import PartFormat
 
 Fetch = Callable[[str], bytes]
 PageAfter = Callable[[str | None], PartPage]

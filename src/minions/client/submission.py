@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from minions.domain.choices import ModelKind
 from minions.domain.errors import FieldError, ValidationFailed
 from minions.domain.models import engine_for, parse_model
 from minions.domain.names import NAME, NAME_RULE
 from minions.domain.specification import CompleteParameters, EmbedParameters, RowParameters
 from minions.wire.tasks import SubmitRequest
 
-SubmitKind = Literal["embed", "complete"]
-PARAMETER_MODELS: dict[SubmitKind, type[EmbedParameters] | type[CompleteParameters]] = {
+PARAMETER_MODELS: dict[ModelKind, type[EmbedParameters] | type[CompleteParameters]] = {
     "embed": EmbedParameters,
     "complete": CompleteParameters,
 }
@@ -27,7 +27,7 @@ _PLACEHOLDER = "upl_00000000"  # stands for the inputs until they are uploaded
 class Draft:
     """A task without its inputs. parameters: as the parameter model wants them, None values left away."""
 
-    kind: SubmitKind
+    kind: ModelKind
     model: str
     parameters: Mapping[str, Any]
     team: str
@@ -107,7 +107,7 @@ class Draft:
         return []
 
 
-def known_parameters(kind: SubmitKind) -> list[str]:
+def known_parameters(kind: ModelKind) -> list[str]:
     """The names that the parameter model of this kind has."""
     return sorted(name for name in PARAMETER_MODELS[kind].model_fields if name != "kind")
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from minions.client import calls
 from minions.client.connection import Connection
 from minions.client.faults import WaitTimedOut
 from minions.client.progress import ProgressPrinter, Show
 from minions.client.results import PartOnPage, demand_rows, parts_in_order, tables
+from minions.domain.choices import ResultsFormat, TaskVerb
 from minions.domain.errors import Unavailable
 from minions.domain.lifecycle import ENDED_TASK_STATES
 from minions.domain.names import TaskName
@@ -25,7 +26,6 @@ from minions.wire.tasks import LedgerView, PartPage, PartView, SubtaskView, Task
 if TYPE_CHECKING:
     from minions.formats.arrow import Table
 
-ExportFormat = Literal["parquet", "jsonl", "csv"]
 PARTS_PAGE = 200  # small, so that links are still fresh when they are used
 _ROWS_PAGE = 1000
 _FIRST_POLL_SECONDS = 0.2
@@ -86,12 +86,12 @@ def row_errors(part: PartView, table: Table, first_row: int | None) -> Iterator[
         )
 
 
-def export_format(path: Path, wanted: str | None, output_format: str) -> ExportFormat:
+def export_format(path: Path, wanted: str | None, output_format: str) -> ResultsFormat:
     """The format of a results file: as asked, else by its name, else the task's own."""
     guess = path.suffix.lower().lstrip(".")
     guess = {"ndjson": "jsonl", "pq": "parquet"}.get(guess, guess)
     chosen = wanted or (guess if guess in ("parquet", "jsonl", "csv") else output_format)
-    return cast("ExportFormat", chosen)
+    return cast("ResultsFormat", chosen)
 
 
 def polls_seconds() -> Iterator[float]:
@@ -169,7 +169,7 @@ class Task:
     def _retry(self, codes: Iterable[str] | None, *, dry_run: bool) -> RetryView:
         return self._connection.send(calls.retry(self.id, codes, dry_run))
 
-    def _steer(self, verb: calls.Verb) -> Task:
+    def _steer(self, verb: TaskVerb) -> Task:
         self.view = self._connection.send(calls.steer(self.id, verb))
         return self
 
@@ -300,7 +300,7 @@ class Task:
                 return
             after = page.last_id
 
-    def download(self, path: str | PathLike[str], format: ExportFormat | None = None, partial: bool = False) -> Path:
+    def download(self, path: str | PathLike[str], format: ResultsFormat | None = None, partial: bool = False) -> Path:
         """Write the results to a file in input order; format None goes by the file's name.
 
         The file appears whole or not at all. Raises ResultsIncomplete unless `partial`, and ResultsDamaged.
@@ -309,7 +309,7 @@ class Task:
         self.write(target, export_format(target, format, self.view.output_format), partial)
         return target
 
-    def write(self, target: Path | IO[bytes], format: ExportFormat, partial: bool = False) -> int:
+    def write(self, target: Path | IO[bytes], format: ResultsFormat, partial: bool = False) -> int:
         """Write the results to a path or a binary stream; returns the number of rows."""
         from minions.formats.export import ResultsWriter
 

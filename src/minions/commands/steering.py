@@ -12,11 +12,11 @@ from minions.commands.output import print_json, to_stderr, to_stdout
 from minions.domain.errors import MinionsError
 
 if TYPE_CHECKING:
-    from minions.client.calls import Verb
     from minions.client.client import Client
+    from minions.domain.choices import TaskVerb
 
 
-def steer(client: Client, references: Sequence[str], verb: Verb, said: str, json: bool, quiet: bool) -> None:
+def steer(client: Client, references: Sequence[str], verb: TaskVerb, said: str, json: bool, quiet: bool) -> None:
     """Do it to each; one that cannot be steered does not keep the others from it. Ends with the last error's code."""
     code = 0
     views: list[object] = []

@@ -16,12 +16,13 @@ import typer
 
 from minions.commands.output import bytes_text, print_json, to_stderr, to_stdout
 from minions.commands.waiting import wait_for
+from minions.domain.choices import ModelKind
 from minions.domain.errors import FieldError, ValidationFailed
 
 if TYPE_CHECKING:
     from minions.client.client import Client, UploadProgress
     from minions.client.inputs import Input
-    from minions.client.submission import Draft, SubmitKind
+    from minions.client.submission import Draft
     from minions.client.task import Task
 
 _FLAGS = {
@@ -35,7 +36,7 @@ _FLAGS = {
 }
 
 
-def flag_of(field: str, inputs: Sequence[str], kind: SubmitKind) -> str:
+def flag_of(field: str, inputs: Sequence[str], kind: ModelKind) -> str:
     """What a person typed for a field of the request."""
     field = field.replace(f"parameters.{kind}.", "parameters.").replace("[", ".").replace("]", "")
     for name, flag in _FLAGS.items():
@@ -67,7 +68,7 @@ def text_of(flag: str, value: str) -> str:
         raise ValidationFailed([FieldError(flag, "unreadable", f"{path}: {reason}")]) from None
 
 
-def parameter_values(given: Iterable[str], kind: SubmitKind) -> tuple[dict[str, Any], list[FieldError]]:
+def parameter_values(given: Iterable[str], kind: ModelKind) -> tuple[dict[str, Any], list[FieldError]]:
     """`k=v` pairs as the parameter model wants them: text stays text where it may, everything else is read as JSON.
 
     Also returns what is wrong: every pair that is none, and every unknown name.
@@ -201,7 +202,7 @@ def _checked(
     return draft, found
 
 
-def _by_flag(error: ValidationFailed, inputs: Sequence[str], kind: SubmitKind) -> ValidationFailed:
+def _by_flag(error: ValidationFailed, inputs: Sequence[str], kind: ModelKind) -> ValidationFailed:
     def named(entry: FieldError) -> FieldError:
         flag = flag_of(entry.field, inputs, kind)
         return replace(entry, field="INPUT" if entry.message.startswith(f"{flag}: ") else flag)

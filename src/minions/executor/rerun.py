@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 
 import httpx
 
+from minions.domain.choices import PartFormat
 from minions.domain.errors import AccessDenied, InputUnreadable, ObjectMissing, ResultsDamaged
 from minions.executor.reading import aside
 from minions.formats.arrow import Table
 from minions.formats.merge import failed_positions
-from minions.formats.part import PartFormat, read_part
+from minions.formats.part import read_part
 from minions.objects.http_source import HttpSource
 from minions.wire.executor import EarlierPart, InputPiece
 

@@ -8,13 +8,12 @@ import os
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any, Literal, cast
+from typing import IO, Any, cast
 
+from minions.domain.choices import ResultsFormat
 from minions.domain.errors import ResultsDamaged
 from minions.formats.arrow import Array, DataType, Schema, Table, arrow, arrow_csv, arrow_parquet, compute
 from minions.formats.durable import replace_durably
-
-ResultsFormat = Literal["parquet", "jsonl", "csv"]
 
 _BATCH_ROWS = 1024
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

@@ -7,9 +7,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import cast
 
+from minions.domain.choices import PartFormat
 from minions.domain.errors import ResultsDamaged
 from minions.formats.arrow import Array, Table, arrow, compute
-from minions.formats.part import PartFormat, encode_part, read_part
+from minions.formats.part import encode_part, read_part
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,14 @@ import io
 import json
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Literal, cast
+from typing import Any, cast
 
+from minions.domain.choices import ModelKind, PartFormat
 from minions.domain.errors import ResultsDamaged
 from minions.domain.rows import Outcome, Row, RowCode
 from minions.formats.arrow import Array, DataType, Schema, Table, arrow, arrow_json, arrow_parquet
 from minions.formats.export import table_to_jsonl
 from minions.formats.parquet import plain
-
-PartFormat = Literal["parquet", "jsonl"]
-PartKind = Literal["embed", "complete"]
 
 _TEXT = arrow.string()
 _NAME = arrow.dictionary(arrow.int32(), arrow.string())
@@ -44,7 +42,7 @@ def embedding_type(dimension: int | None) -> DataType:
     return arrow.null() if dimension is None else arrow.list_(arrow.field("element", arrow.float32()), dimension)
 
 
-def kept_names(kind: PartKind, id_column: str | None, keep: Sequence[str]) -> dict[str, str]:
+def kept_names(kind: ModelKind, id_column: str | None, keep: Sequence[str]) -> dict[str, str]:
     """The output name of each kept column: its own, with `input_` before it where that is taken."""
     taken = {_ROW_COLUMN, *_BEFORE, *_AFTER, *_LAST, *(_REPLY if kind == "complete" else ["embedding"])}
     if id_column is not None:
@@ -64,7 +62,7 @@ class PartWriter:
 
     def __init__(
         self,
-        kind: PartKind,
+        kind: ModelKind,
         output_format: PartFormat,
         id_column: str | None,
         keep: Sequence[str],
@@ -72,7 +70,7 @@ class PartWriter:
         dimension: int | None,
         model_digest: str,
     ) -> None:
-        self._kind: PartKind = kind
+        self._kind: ModelKind = kind
         self._output_format: PartFormat = output_format
         self._id_column = id_column
         self._kept = kept_names(kind, id_column, keep)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, cast
 
+from minions.domain.choices import PartFormat
 from minions.domain.errors import ResultsDamaged
 from minions.formats.arrow import arrow, arrow_parquet
-from minions.formats.part import PartFormat
 from minions.formats.source import ByteSource, SourceFile
 
 _BATCH_ROWS = 256

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 
+from minions.domain.choices import SubtaskStateName
 from minions.domain.inputs import InputFormat
 from minions.domain.names import TaskName
 from minions.store.acquirements import format_from_json
 from minions.store.database import Connection, all_of, one_of
 from minions.store.subtasks import Part, part_of
-
-SubtaskStateName = Literal["acquired", "queued", "done", "failed", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from minions.domain.choices import PartFormat
 from minions.domain.inputs import Compression, Format
 from minions.domain.models import EngineName, Kind
 from minions.domain.specification import Parameters
@@ -135,7 +136,7 @@ class Assignment(Answer):
     model: str
     parameters: Parameters
     input: InputPiece
-    output_format: Literal["parquet", "jsonl"]
+    output_format: PartFormat
     output_link: str
     links_expire_seconds: float
     pin: Pin | None = None

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from minions.domain.choices import PartFormat, SubtaskStateName, TokenScope
 from minions.domain.inputs import Format
 from minions.domain.models import EngineName, Kind
 from minions.domain.specification import Parameters
@@ -14,8 +15,6 @@ from minions.wire.base import Answer, Count, Message, Sha256
 from minions.wire.executor import JobDetail
 
 TaskStateName = Literal["submitted", "splitting", "running", "finishing", "completed", "failed", "cancelled"]
-OutputFormat = Literal["parquet", "jsonl"]
-TokenScope = Literal["admin", "submit", "executor", "metrics"]
 
 
 class UploadRequest(Message):
@@ -50,7 +49,7 @@ class SubmitRequest(Message):
     parameters: Parameters
     inputs: list[str] = Field(min_length=1, max_length=1000)
     input_format: Format | None = None
-    output_format: OutputFormat = "parquet"
+    output_format: PartFormat = "parquet"
     priority: int = Field(
         100, ge=0, le=1000, description="Smaller runs first; equal priorities run in order of arrival."
     )
@@ -98,7 +97,7 @@ class TaskView(Answer):
     model: str
     parameters: Parameters
     inputs: list[str]
-    output_format: OutputFormat
+    output_format: PartFormat
     priority: int
     state: TaskStateName
     state_reason: str = ""
@@ -142,7 +141,7 @@ class SubtaskView(Answer):
     """One subtask: state, what it reads, and who holds it."""
 
     subtask_id: int
-    state: Literal["queued", "acquired", "done", "failed", "cancelled"]
+    state: SubtaskStateName
     object: str
     start: int
     end: int | None
@@ -187,7 +186,7 @@ class JobView(Answer):
     """
 
     index: int
-    state: Literal["queued", "acquired", "done", "failed", "cancelled"]
+    state: SubtaskStateName
     id: Sha256 | None = None
     argv: list[str] | None = None
     environment: dict[str, str] = Field(default_factory=dict[str, str])

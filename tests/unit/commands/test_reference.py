@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,21 @@ ROOT = Path(__file__).parents[3]
 def test_the_reference_is_up_to_date() -> None:
     written = (ROOT / "docs" / "cli.md").read_text("utf-8")
     assert written == reference(), "run: python -m minions.commands.reference > docs/cli.md"
+
+
+def test_a_list_of_choices_has_one_order() -> None:
+    """`Literal["a", "b"] | None` and `Literal["b", "a"] | None` are one cached object: help shows what came first."""
+    orders: dict[frozenset[object], set[tuple[object, ...]]] = {}
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            match node:
+                case ast.Subscript(value=ast.Name(id="Literal"), slice=ast.Tuple() as choices):
+                    words = ast.literal_eval(choices)
+                    orders.setdefault(frozenset(words), set()).add(words)
+                case _:
+                    pass
+    assert len(orders) > 10
+    assert not [each for each in orders.values() if len(each) > 1]
 
 
 @pytest.mark.parametrize(

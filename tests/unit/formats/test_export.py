@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
+from minions.domain.choices import ResultsFormat
 from minions.domain.errors import ResultsDamaged
 from minions.domain.rows import Outcome, Row, RowCode
 from minions.formats.arrow import Table, arrow, arrow_parquet
-from minions.formats.export import ResultsFormat, ResultsWriter, table_to_jsonl
+from minions.formats.export import ResultsWriter, table_to_jsonl
 from minions.formats.part import PartWriter, embedding_type, read_part
 
 Found = tuple[int, str, list[float] | None, str | None]

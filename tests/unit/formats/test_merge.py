@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from minions.domain.choices import ModelKind, PartFormat
 from minions.domain.errors import ResultsDamaged
 from minions.domain.rows import Outcome, Row, RowCode
 from minions.formats.arrow import Table
 from minions.formats.merge import failed_positions, merge_rows
-from minions.formats.part import PartFormat, PartKind, PartWriter, embedding_type, read_part
+from minions.formats.part import PartWriter, embedding_type, read_part
 
 both = pytest.mark.parametrize("output_format", ["parquet", "jsonl"])
 _FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -24,7 +25,7 @@ def _row(position: int) -> Row:
     return Row(position, position + 10, {"key": f"k{position}", "output_tokens": f"n{position}"})
 
 
-def _embed(output_format: PartFormat, outcomes: dict[int, Outcome], kind: PartKind = "embed") -> bytes:
+def _embed(output_format: PartFormat, outcomes: dict[int, Outcome], kind: ModelKind = "embed") -> bytes:
     writer = PartWriter(
         kind, output_format, "key", ["output_tokens"], "in/a.jsonl", 2 if kind == "embed" else None, "abc"
     )

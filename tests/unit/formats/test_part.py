@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from minions.domain.choices import PartFormat
 from minions.domain.errors import ResultsDamaged
 from minions.domain.rows import Outcome, Row, RowCode
 from minions.formats.arrow import arrow
-from minions.formats.part import PartFormat, PartWriter, embedding_type, read_part
+from minions.formats.part import PartWriter, embedding_type, read_part
 
 NUMBERS = [0.1, -1.5e-7, 3.0]
 VECTOR = struct.pack("<3f", *NUMBERS)

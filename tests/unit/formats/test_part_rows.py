@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from minions.domain.choices import ModelKind, PartFormat
 from minions.domain.errors import ResultsDamaged
 from minions.domain.rows import Outcome, Row, RowCode
-from minions.formats.part import PartFormat, PartKind, PartWriter, read_part
+from minions.formats.part import PartWriter, read_part
 from minions.formats.part_rows import failed_part_rows, first_failed_rows, read_part_rows
 from minions.formats.source import MemorySource
 
@@ -18,7 +19,7 @@ ROWS = 700  # more than one batch
 FORMATS: list[PartFormat] = ["parquet", "jsonl"]
 
 
-def made(kind: PartKind, output_format: PartFormat, dimension: int = 8) -> bytes:
+def made(kind: ModelKind, output_format: PartFormat, dimension: int = 8) -> bytes:
     writer = PartWriter(kind, output_format, "id", ["lang"], "in.jsonl", dimension, "digest")
     noise = Random(7)  # what does not compress
     for at in range(ROWS):
@@ -54,7 +55,7 @@ class Counting(MemorySource):
 
 @pytest.mark.parametrize("output_format", FORMATS)
 @pytest.mark.parametrize("kind", ["embed", "complete"])
-def test_a_stretch_is_what_the_whole_has_there(kind: PartKind, output_format: PartFormat) -> None:
+def test_a_stretch_is_what_the_whole_has_there(kind: ModelKind, output_format: PartFormat) -> None:
     data = made(kind, output_format)
     whole = read_part(data, output_format).to_pylist()
     for offset, count in ((0, 3), (255, 2), (256, 50), (ROWS - 2, 50), (ROWS, 5)):

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from minions.domain.choices import PartFormat
+
 Inputs = Annotated[
     list[str],
     typer.Argument(
@@ -30,7 +32,7 @@ Format = Annotated[
     Literal["jsonl", "csv", "parquet"] | None,
     typer.Option("--format", help="Of the inputs. Default: by their names."),
 ]
-OutputFormat = Annotated[Literal["parquet", "jsonl"], typer.Option("--output-format", help="Of the parts.")]
+OutputFormat = Annotated[PartFormat, typer.Option("--output-format", help="Of the parts.")]
 Name = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Default: the server chooses.")]
 Team = Annotated[str | None, typer.Option("--team", metavar="NAME", help="Default: from the settings.")]
 Project = Annotated[str | None, typer.Option("--project", metavar="NAME", help="Default: from the settings.")]

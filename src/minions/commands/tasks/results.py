@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from minions.commands import options
+from minions.domain.choices import ResultsFormat
 
 
 def command(
@@ -18,7 +19,7 @@ def command(
         typer.Option("--output", "-o", metavar="FILE", help="Default: the task's name here; - is standard output."),
     ] = None,
     format: Annotated[
-        Literal["parquet", "jsonl", "csv"] | None,
+        ResultsFormat | None,
         typer.Option("--format", help="Default: by the file's name; jsonl on standard output."),
     ] = None,
     partial: Annotated[bool, typer.Option("--partial", help="Take what there is so far.")] = False,

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from minions.commands import options
+from minions.domain.choices import TokenScope
 
 
 def command(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Who or what uses it.")],
-    scope: Annotated[
-        Literal["submit", "executor", "metrics", "admin"], typer.Option("--scope", help="What it is for.")
-    ] = "submit",
+    scope: Annotated[TokenScope, typer.Option("--scope", help="What it is for.")] = "submit",
     team: Annotated[
         list[str] | None, typer.Option("--team", metavar="NAME", help="Only this team's tasks; repeat. Default: all.")
     ] = None,

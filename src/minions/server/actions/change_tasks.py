@@ -6,8 +6,8 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Literal
 
+from minions.domain.choices import TaskVerb
 from minions.domain.errors import Conflict, NotFound
 from minions.domain.lifecycle import OPEN_TASK_STATES
 from minions.domain.task import Task
@@ -18,13 +18,12 @@ from minions.store import browsing
 from minions.store.access import Token
 from minions.store.browsing import Changeable
 
-ManyVerb = Literal["pause", "resume", "cancel"]
-_ACTIONS: dict[ManyVerb, Callable[[Deployment, Token, int], Awaitable[Task]]] = {
+_ACTIONS: dict[TaskVerb, Callable[[Deployment, Token, int], Awaitable[Task]]] = {
     "pause": pause_task,
     "resume": resume_task,
     "cancel": cancel_task,
 }
-_PAUSED_BEFORE: dict[ManyVerb, bool | None] = {"pause": False, "resume": True, "cancel": None}
+_PAUSED_BEFORE: dict[TaskVerb, bool | None] = {"pause": False, "resume": True, "cancel": None}
 _OPEN = tuple(sorted(OPEN_TASK_STATES))
 _BATCH = 100
 
@@ -37,7 +36,7 @@ class ChangedTasks:
     left: int
 
 
-async def count_tasks_to_change(deployment: Deployment, token: Token, verb: ManyVerb, wanted: TaskFilter) -> Changeable:
+async def count_tasks_to_change(deployment: Deployment, token: Token, verb: TaskVerb, wanted: TaskFilter) -> Changeable:
     """How many tasks match, and how many of them the verb would change. Changes nothing."""
     wanted = replace(wanted, teams=token.teams)
     async with deployment.database.connection() as connection:
@@ -47,7 +46,7 @@ async def count_tasks_to_change(deployment: Deployment, token: Token, verb: Many
 async def change_tasks(
     deployment: Deployment,
     token: Token,
-    verb: ManyVerb,
+    verb: TaskVerb,
     wanted: TaskFilter,
     *,
     most_seconds: float = 5.0,

@@ -8,11 +8,12 @@ from collections.abc import AsyncGenerator, Iterator
 from typing import IO, TYPE_CHECKING, cast
 
 from minions.client.results import Sequence, verified
+from minions.domain.choices import ResultsFormat
 from minions.domain.errors import Conflict
 from minions.domain.lifecycle import ENDED_TASK_STATES, TaskState
 from minions.domain.task import Counts, Task
 from minions.formats.arrow import Table
-from minions.formats.export import ResultsFormat, ResultsWriter
+from minions.formats.export import ResultsWriter
 from minions.server.actions.read_results import part_format
 from minions.server.deployment import Deployment
 from minions.store import subtasks, tasks

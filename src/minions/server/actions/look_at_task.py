@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from minions.domain.choices import SubtaskStateName
 from minions.domain.lifecycle import ENDED_TASK_STATES
 from minions.domain.names import number_of
 from minions.domain.tally import Tally
@@ -17,7 +18,7 @@ from minions.store import looking, subtask_pages
 from minions.store.access import Token
 from minions.store.database import Connection
 from minions.store.looking import ActivityEntry, ExecutorNow, HeldSubtask, LaneEntry
-from minions.store.subtask_pages import SubtaskRow, SubtaskStateName
+from minions.store.subtask_pages import SubtaskRow
 from minions.wire.tasks import TaskView
 
 _HELD = 2000

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from minions.domain.choices import PartFormat
 from minions.domain.errors import MinionsError
 from minions.domain.inputs import InputFormat, SubtaskRange
 from minions.domain.lifecycle import TaskState
 from minions.domain.tally import Tally
 from minions.domain.task import Task
-from minions.formats.part import PartFormat
 from minions.formats.part_rows import failed_part_rows, first_failed_rows, read_part_rows
 from minions.formats.read import read_rows
 from minions.formats.source import ByteSource

@@ -8,11 +8,11 @@ from typing import Any, Final, cast, get_args
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from minions.domain.choices import ResultsFormat
 from minions.domain.errors import NotFound
 from minions.domain.names import number_of
 from minions.domain.specification import CommandParameters
 from minions.domain.task import Task
-from minions.formats.export import ResultsFormat
 from minions.server.actions.change_task import cancel_task, pause_task, resume_task
 from minions.server.actions.download_results import download_results
 from minions.server.actions.look_at_task import (

@@ -10,11 +10,12 @@ from starlette.datastructures import FormData, QueryParams
 from starlette.responses import Response
 from starlette.routing import Route
 
+from minions.domain.choices import TaskVerb
 from minions.domain.errors import NotFound
 from minions.domain.names import number_of, public_id
 from minions.domain.task_filter import TaskFilter
 from minions.server.actions.browse_tasks import GROUPS, browse_tasks, places_of
-from minions.server.actions.change_tasks import ManyVerb, change_tasks, count_tasks_to_change
+from minions.server.actions.change_tasks import change_tasks, count_tasks_to_change
 from minions.server.web.views.models import short_model
 from minions.server.web.views.progress import segments, state_of
 from minions.server.web.views.task_list import PILLS, ListQuery, in_words
@@ -22,7 +23,7 @@ from minions.server.web.visit import Visit, act, page
 
 _PAGE_TASKS: Final = 50
 _MOST_CHOSEN: Final = 500
-_DONE: Final[dict[ManyVerb, str]] = {"pause": "Paused", "resume": "Resumed", "cancel": "Cancelled"}
+_DONE: Final[dict[TaskVerb, str]] = {"pause": "Paused", "resume": "Resumed", "cancel": "Cancelled"}
 
 
 def routes() -> list[Route]:
@@ -121,7 +122,7 @@ async def change(visit: Visit) -> Response:
     return visit.redirect(_list_path(from_list), said)
 
 
-def _asked(given: QueryParams | FormData) -> tuple[ManyVerb, ListQuery, TaskFilter]:
+def _asked(given: QueryParams | FormData) -> tuple[TaskVerb, ListQuery, TaskFilter]:
     """The verb, the filter of the list, and the tasks that are meant: those chosen, or all that match."""
     verb = given.get("verb")
     if verb not in _DONE:
@@ -132,7 +133,7 @@ def _asked(given: QueryParams | FormData) -> tuple[ManyVerb, ListQuery, TaskFilt
     numbers = tuple(number for number in chosen if number is not None)
     newest = _number(texts.get("newest"))
     wanted = TaskFilter(tasks=numbers) if numbers else query.filter(GROUPS)
-    return cast("ManyVerb", verb), query, replace(wanted, newest=newest)
+    return cast("TaskVerb", verb), query, replace(wanted, newest=newest)
 
 
 def _words(query: ListQuery, wanted: TaskFilter) -> str:

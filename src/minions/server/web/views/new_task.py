@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from pydantic import ValidationError
 
+from minions.domain.choices import ModelKind
 from minions.domain.errors import FieldError
 from minions.domain.models import engine_for, parse_model
 from minions.domain.names import TaskName
@@ -64,7 +65,7 @@ class NewTaskForm:
         return self.values.get(name, "")
 
     @property
-    def kind(self) -> Literal["embed", "complete"]:
+    def kind(self) -> ModelKind:
         return "complete" if self["kind"] == "complete" else "embed"
 
     @property
