@@ -121,7 +121,8 @@ class Host:
         except MinionsError as error:
             self._fail(error)
         except ImportError as error:
-            self._fail(EngineFailed(f"a library of this engine is not installed: {error.name or error}"))
+            message = f"a library of this engine is not installed: {error.name or error}"
+            self._fail(EngineFailed(f"{message}; pip install 'minions-cloud[embedding,llama-cpp]'"))
         except Exception as error:
             traceback.print_exc()
             self._fail(EngineFailed(f"the engine stopped with {type(error).__name__}; its log says where"))

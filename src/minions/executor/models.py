@@ -70,10 +70,12 @@ def _shared(request: EngineRequest) -> ModelCache:
 
 def _on_disk(path: Path, cache: Path, progress: Progress) -> LocalModel:
     if not path.exists():
-        raise ModelUnavailable(f"there is no model at {path} on this machine")
+        raise ModelUnavailable(
+            f"there is no model at {path} on this machine; put it there, or name one as hf:… or s3://…"
+        )
     total_bytes = _bytes_of(path)
     if total_bytes == 0:
-        raise ModelUnavailable(f"the model at {path} has no content")
+        raise ModelUnavailable(f"the model at {path} has no content; copy its files there again")
     done_bytes = 0
 
     def hashed(piece_bytes: int) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 import httpx
@@ -27,7 +27,6 @@ def fetch_objects(
     root: Path,
     cache: ModelCache,
     progress: Progress,
-    pause: Callable[[float], None] = time.sleep,
 ) -> Path:
     """Fetch a model's files into `root/objects/…` unless they lie there whole. Returns the file, or the folder.
 
@@ -48,7 +47,7 @@ def fetch_objects(
         home.mkdir(parents=True, exist_ok=True)
         missing = sum(file.size_bytes - _here_bytes(home, file) for file in files)
         cache.make_room(missing, home, str(reference))
-        _fetch_missing(reference, files, home, progress, pause)
+        _fetch_missing(reference, files, home, progress)
     return home / files[0].name if reference.is_gguf and len(files) == 1 else home
 
 
@@ -69,7 +68,6 @@ def _fetch_missing(
     files: Sequence[ModelFile],
     home: Path,
     progress: Progress,
-    pause: Callable[[float], None],
 ) -> None:
     total_bytes = sum(file.size_bytes for file in files)
     done_bytes = 0
@@ -79,16 +77,14 @@ def _fetch_missing(
             if not (target.exists() and target.stat().st_size == file.size_bytes):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 partial = _partial(home, file)
-                for here in _download(client, reference, file, partial, pause):
+                for here in _download(client, reference, file, partial):
                     progress("downloading", done_bytes + here, total_bytes)
                 os.replace(partial, target)
             done_bytes += file.size_bytes
             progress("downloading", done_bytes, total_bytes)
 
 
-def _download(
-    client: httpx.Client, reference: ModelReference, file: ModelFile, partial: Path, pause: Callable[[float], None]
-) -> Iterator[int]:
+def _download(client: httpx.Client, reference: ModelReference, file: ModelFile, partial: Path) -> Iterator[int]:
     """Append what is missing to the partial file; yields its size as it grows. A broken connection is resumed."""
     what, failed, before = f"{reference}: {file.name}", 0, -1
     while True:
@@ -114,7 +110,7 @@ def _download(
         if failed >= _TRIES:
             raise Unavailable(f"{what} could not be fetched yet: {problem}")
         if not short:
-            pause(_PAUSE_SECONDS * failed)
+            time.sleep(_PAUSE_SECONDS * failed)
 
 
 class _StoreAway(Exception):

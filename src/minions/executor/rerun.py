@@ -43,7 +43,8 @@ class Rerun:
         """Note that these rows were read, and all of them. Raises InputUnreadable unless they are those wanted."""
         if positions != self.positions:
             raise InputUnreadable(
-                f"of {len(self.positions)} failed rows, {len(positions)} are where they were: the input has changed"
+                f"of {len(self.positions)} failed rows, {len(positions)} are where they were: the input has changed; "
+                f"hand it in as a new task"
             )
         self.read_all = True
 

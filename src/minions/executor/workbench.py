@@ -1,58 +1,28 @@
-"""The workbench: one engine, fed by the subtasks under way; finds the rows that kill it."""
+"""The workbench: one engine, fed by the subtasks under way, started again when a row has ended it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from minions.domain.errors import EngineFailed, MinionsError
-from minions.domain.rows import Outcome, RowCode
+from minions.domain.rows import Outcome
 from minions.domain.specification import CompleteParameters, EmbedParameters
+from minions.executor.bench_rows import BenchRow, BenchRows
 from minions.executor.engine_process import HOST, EngineCrashed, EngineProcess
-from minions.executor.engines.base import HARMLESS_TEXT, EngineFacts, EngineRequest
+from minions.executor.engines.base import EngineFacts, EngineRequest
 from minions.executor.ollama_memory import free_memory
 from minions.executor.places import ENGINE_LOG_FILE
-from minions.executor.plan import Gaps, halves, load_limit_seconds, stall_limit_seconds
+from minions.executor.plan import Gaps, load_limit_seconds, stall_limit_seconds
 
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 1.0
 _ROWS_PER_SLOT = 2  # one that is worked on, one that waits for its end
-_IDLE_CRASHES = 3  # ends of an engine that had nothing to work on, before it is given up
-
-
-@dataclass(slots=True, eq=False)
-class _Job:
-    text: str
-    answer: Callable[[Outcome], None]
-    fail: Callable[[MinionsError], None]
-
-
-@dataclass(slots=True)
-class _Work:
-    """What is to be sent, what was sent, and what is suspected of having killed the engine.
-
-    tested: the suspects that are alone with the engine. accused: a row that killed it alone; it is convicted once the
-    engine has shown, with a harmless row, that it is not the engine that cannot do anything.
-    """
-
-    fresh: deque[list[_Job]] = field(default_factory=deque[list[_Job]])
-    suspects: deque[list[_Job]] = field(default_factory=deque[list[_Job]])
-    sent: dict[int, _Job] = field(default_factory=dict[int, _Job])
-    tested: list[_Job] = field(default_factory=list[_Job])
-    accused: tuple[_Job, RowCode] | None = None
-    idle_crashes: int = 0
-    next_key: int = 0
-
-    def all_jobs(self) -> list[_Job]:
-        """Every job without an answer."""
-        accused = [self.accused[0]] if self.accused else []
-        return [*self.sent.values(), *accused, *(job for group in (*self.suspects, *self.fresh) for job in group)]
 
 
 class Workbench:
@@ -91,7 +61,7 @@ class Workbench:
         self._facts: asyncio.Future[EngineFacts] | None = None
         self._users = 0
         self._changed = asyncio.Condition()
-        self._work = _Work()
+        self._rows = BenchRows()
         self._stirred = asyncio.Event()
         self._under_way_changed = asyncio.Event()
 
@@ -127,26 +97,25 @@ class Workbench:
         answer(i, outcome) is called once for each text, in any order, unless fail(error) is: then the engine is given
         up and the rest is not answered.
         """
-        jobs = [
-            _Job(text, lambda outcome, index=index: answer(index, outcome), fail) for index, text in enumerate(texts)
+        rows = [
+            BenchRow(text, lambda outcome, index=index: answer(index, outcome), fail)
+            for index, text in enumerate(texts)
         ]
         facts = self._facts
         if facts is None or self._serving is None or self._serving.done():
             raise EngineFailed("the engine is gone")
         window = (await asyncio.shield(facts)).window_rows
-        while self._rows_waiting() and self._rows_waiting() + len(jobs) > window:
+        while (unanswered := len(self._rows.unanswered)) and unanswered + len(rows) > window:
             self._under_way_changed.clear()
             await self._under_way_changed.wait()
             if self._serving.done():
                 raise EngineFailed("the engine is gone")
-        self._work.fresh.append(jobs)
+        self._rows.add(rows)
         self._stirred.set()
 
     def withdraw(self, fail: Callable[[MinionsError], None]) -> None:
         """Forget the texts that were submitted with this `fail` and that the engine has not been given yet."""
-        work = self._work
-        work.fresh = _without(work.fresh, fail)
-        work.suspects = _without(work.suspects, fail)
+        self._rows.withdraw(fail)
         self._under_way_changed.set()
 
     async def unload(self) -> None:
@@ -192,19 +161,16 @@ class Workbench:
     @property
     def hungry(self) -> bool:
         """Whether the engine will have nothing for some of its slots before it is asked for the next rows."""
-        rows = len(self._work.sent) + sum(map(len, self._work.fresh))
+        rows = self._rows.unsuspected
         return self._engine is not None and rows < _ROWS_PER_SLOT * self._engine.facts.parallel_rows
 
     def when_hungry(self, call: Callable[[], None]) -> None:
         """Have `call` called whenever `hungry` may have become true."""
         self._on_hungry = call
 
-    def _rows_waiting(self) -> int:
-        return len(self._work.all_jobs())
-
     def _start(self, request: EngineRequest) -> None:
         self._request = request
-        self._work = _Work()
+        self._rows = BenchRows()
         self._facts = asyncio.get_running_loop().create_future()
         self._serving = asyncio.create_task(self._serve(request))
 
@@ -225,7 +191,7 @@ class Workbench:
                     await self._serve_once(request)
                 except EngineCrashed as crash:
                     log.warning("%s", crash.message)
-                    error = self._suspect(crash)
+                    error = self._rows.crashed(crash)
         except MinionsError as given_up:
             error = given_up
         except OSError as failed:
@@ -280,10 +246,7 @@ class Workbench:
         helpers = [asyncio.create_task(self._send(engine)), asyncio.create_task(self._watch(engine, request))]
         try:
             async for batch in engine.outcomes():
-                self._work.idle_crashes = 0
-                for key, outcome in batch:
-                    if job := self._work.sent.pop(key, None):
-                        job.answer(outcome)
+                self._rows.answered(batch)
                 self._under_way_changed.set()
                 self._stirred.set()
                 if self.hungry:
@@ -295,28 +258,11 @@ class Workbench:
         raise EngineFailed("the engine ended")
 
     async def _send(self, engine: EngineProcess) -> None:
-        work = self._work
         while True:
             self._stirred.clear()
-            if work.tested and not work.sent:
-                work.tested = []  # this group came through
-            alone = work.tested or work.accused or work.suspects
-            if alone and not work.sent:
-                if work.accused:
-                    work.tested = [_Job(HARMLESS_TEXT, lambda _: self._convict(), lambda _: None)]
-                else:
-                    work.tested = work.suspects.popleft()
-                await self._send_jobs(engine, work.tested)
-            elif not alone and work.fresh:
-                await self._send_jobs(engine, work.fresh.popleft())
-                continue
+            while (group := self._rows.next_group()) is not None:
+                await engine.submit(*group)
             await self._stirred.wait()
-
-    async def _send_jobs(self, engine: EngineProcess, jobs: list[_Job]) -> None:
-        keys = list(range(self._work.next_key, self._work.next_key + len(jobs)))
-        self._work.next_key += len(jobs)
-        self._work.sent.update(zip(keys, jobs, strict=True))
-        await engine.submit(keys, [job.text for job in jobs])
 
     async def _watch(self, engine: EngineProcess, request: EngineRequest) -> None:
         """Kill an engine that has rows and makes nothing of them; the rows are then suspects as after any crash."""
@@ -333,37 +279,13 @@ class Workbench:
                 await engine.kill_stalled(f"no row was done for {stalled:.0f} s")
                 return
 
-    def _suspect(self, crash: EngineCrashed) -> MinionsError | None:
-        """Sort what was under way into suspects. Returns the error to give up with, if it is the engine's own fault."""
-        work = self._work
-        unanswered = list(work.sent.values())
-        tested, work.tested = work.tested, []
-        if work.accused is not None:
-            return EngineFailed(f"the engine ends whatever it is given: {crash.message}")
-        if not unanswered:
-            work.idle_crashes += 1
-            return crash if work.idle_crashes >= _IDLE_CRASHES else None
-        work.sent.clear()
-        if len(tested) == 1:
-            work.accused = (unanswered[0], RowCode.ENGINE_STALLED if crash.stalled else RowCode.ENGINE_CRASHED)
-        else:
-            work.suspects.extendleft(reversed(halves(unanswered)))
-        return None
-
-    def _convict(self) -> None:
-        """The engine did a harmless row: it is the accused one that ends it."""
-        work = self._work
-        assert work.accused is not None
-        (job, code), work.accused = work.accused, None
-        job.answer(Outcome(code, "this row alone ends the engine's process"))
-
     def _give_up(self, error: MinionsError) -> None:
         assert self._facts is not None
         if not self._facts.done():
             self._facts.set_exception(error)
             self._facts.exception()  # who waits for it gets it; that nobody waits is no error
-        jobs, self._work = self._work.all_jobs(), _Work()
-        for fail in {id(job.fail): job.fail for job in jobs}.values():
+        rows, self._rows = self._rows.unanswered, BenchRows()
+        for fail in {id(row.fail): row.fail for row in rows}.values():
             fail(error)
         self._under_way_changed.set()
 
@@ -375,8 +297,3 @@ def _same(loaded: EngineRequest | None, wanted: EngineRequest) -> bool:
 
 def _without_links(request: EngineRequest) -> EngineRequest:
     return replace(request, files=tuple(replace(file, link="") for file in request.files))
-
-
-def _without(groups: deque[list[_Job]], fail: Callable[[MinionsError], None]) -> deque[list[_Job]]:
-    left = ([job for job in group if job.fail != fail] for group in groups)
-    return deque(group for group in left if group)

@@ -60,7 +60,8 @@ class EmbeddingEngine:
         self._dimension = self._parameters.dimensions or own_dimension
         if self._dimension > own_dimension:
             raise ModelUnavailable(
-                f"dimensions: {self._dimension} were asked for, {self._request.model} makes vectors of {own_dimension}"
+                f"dimensions: {self._dimension} were asked for, {self._request.model} makes vectors of "
+                f"{own_dimension}; ask for no more than that"
             )
         return EngineFacts(
             engine="embedding",

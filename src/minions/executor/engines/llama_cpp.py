@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import copy
 import os
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import psutil
 import xllamacpp
 
-from minions.domain.errors import EngineFailed, ModelUnavailable
+from minions.domain.errors import ModelUnavailable
 from minions.domain.rows import Outcome, RowCode
-from minions.domain.specification import CompleteParameters
-from minions.executor.engines.base import Emit, EngineFacts, EngineRequest, Fail, Progress
+from minions.executor.engines.base import EngineFacts, Progress
+from minions.executor.engines.completing import CompletionEngine
 from minions.executor.engines.gguf import GgufFacts, read_gguf
 from minions.executor.engines.openai_chat import Body, complete
-from minions.executor.engines.row_pool import RowPool
 from minions.executor.fitting import demand_fit
 from minions.executor.models import resolve_model
 
@@ -29,14 +26,8 @@ _WINDOW_ROWS_PER_SLOT = 8
 _ERRORS_ONLY = 1
 
 
-class LlamaCppEngine:
+class LlamaCppEngine(CompletionEngine):
     """One GGUF model."""
-
-    def __init__(self, request: EngineRequest) -> None:
-        if not isinstance(request.parameters, CompleteParameters):
-            raise EngineFailed("the llama_cpp engine runs complete tasks only")
-        self._request = request
-        self._parameters = request.parameters
 
     def load(self, progress: Progress) -> EngineFacts:
         """See Engine.load."""
@@ -44,7 +35,7 @@ class LlamaCppEngine:
         try:
             head = read_gguf(local.path)
         except (ValueError, OSError) as error:
-            raise ModelUnavailable(f"{local.path} is no GGUF file: {error}") from error
+            raise ModelUnavailable(f"{local.path} is no GGUF file, which llama.cpp needs: {error}") from error
         demand_fit(self._request, local.weight_bytes, head.cache_bytes_per_token)
         progress("loading", 0, local.weight_bytes)
         self._window = min(self._parameters.context_tokens, head.context_tokens or self._parameters.context_tokens)
@@ -52,36 +43,21 @@ class LlamaCppEngine:
         free_bytes = psutil.virtual_memory().available - local.weight_bytes
         parallel = self._request.parallel or parallel_rows(self._window, head, free_bytes)
         self._server = self._start(local.path, parallel)
-        window_rows = parallel * _WINDOW_ROWS_PER_SLOT
-        self._pool = RowPool(parallel, window_rows, self._complete, self._shortest()._complete)
-        return EngineFacts(
-            engine="llama_cpp",
-            engine_version=f"xllamacpp {xllamacpp.__version__}",
-            model_digest=local.digest,
+        return self._open(
+            parallel=parallel,
+            rows_per_slot=_WINDOW_ROWS_PER_SLOT,
+            version=f"xllamacpp {xllamacpp.__version__}",
+            digest=local.digest,
             device=self._device(devices),
             precision=head.precision,
-            context_tokens=self._window,
-            chunk_rows=window_rows,
-            window_rows=window_rows,
-            parallel_rows=parallel,
             weight_bytes=local.weight_bytes,
-            extra={"parallel": parallel, "devices": devices},
+            extra={"devices": devices},
         )
-
-    def run(self, keys: Sequence[int], texts: Sequence[str], emit: Emit, fail: Fail) -> None:
-        """See Engine.run."""
-        self._pool.run(keys, texts, emit, fail)
 
     def close(self) -> None:
         """See Engine.close."""
-        self._pool.close()
+        super().close()
         del self._server
-
-    def _shortest(self) -> Self:
-        """This engine as if the task wanted one token."""
-        other = copy.copy(self)
-        other._parameters = self._parameters.model_copy(update={"max_tokens": 1})
-        return other
 
     def _start(self, path: Path, parallel: int) -> Any:
         params: Any = _xllamacpp.CommonParams()

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 import json
-import time
-from collections.abc import Sequence
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import httpx
 
-from minions.domain.errors import DiskFull, EngineFailed, ModelUnavailable
+from minions.domain.errors import DiskFull, ModelUnavailable
 from minions.domain.models import parse_model
 from minions.domain.rows import Outcome, RowCode
-from minions.domain.specification import CompleteParameters
-from minions.executor.engines.base import Emit, EngineFacts, EngineRequest, Fail, Progress
+from minions.executor.engines.base import EngineFacts, EngineRequest, Progress
 from minions.executor.engines.gguf import cache_bytes_per_token
-from minions.executor.engines.local_http import LocalHttp
+from minions.executor.engines.local_server import LocalServerEngine
 from minions.executor.engines.replies import finished_reply, overflow
-from minions.executor.engines.row_pool import RowPool
 from minions.executor.fitting import demand_fit
 from minions.executor.model_cache import SPARE_BYTES, free_disk_bytes
 
@@ -32,19 +27,14 @@ _LEAST_LOAD_SECONDS = 120.0
 _OVERFLOW_SIGNS = ("context length", "context size", "context window", "exceeds the available context")
 
 
-class OllamaEngine:
+class OllamaEngine(LocalServerEngine):
     """One model of the Ollama that runs on this machine."""
 
     def __init__(self, request: EngineRequest) -> None:
-        if not isinstance(request.parameters, CompleteParameters):
-            raise EngineFailed("the ollama engine runs complete tasks only")
-        self._request = request
-        self._parameters = request.parameters
+        super().__init__(request, _DEFAULT_URL, "Ollama")
         name = parse_model(request.model).location
         self._model = name if ":" in name.rpartition("/")[2] else f"{name}:latest"
-        self._http = LocalHttp(request.local_url or _DEFAULT_URL, "Ollama")
-        self._parallel = request.parallel or _PARALLEL
-        self._window = request.parameters.context_tokens
+        self._waiting = request.parallel or _PARALLEL
         self._cache_bytes_per_token: int | None = None
 
     def load(self, progress: Progress) -> EngineFacts:
@@ -62,36 +52,16 @@ class OllamaEngine:
         progress("loading", 0, weight_bytes)
         self._probe(weight_bytes)
         details: dict[str, Any] = listed.get("details") or {}
-        window_rows = self._parallel * _WINDOW_ROWS_PER_SLOT
-        self._pool = RowPool(self._parallel, window_rows, self._complete, self._shortest()._complete)
-        return EngineFacts(
-            engine="ollama",
-            engine_version=f"ollama {version}",
-            model_digest=str(listed["digest"]),
+        return self._open(
+            parallel=self._waiting,
+            rows_per_slot=_WINDOW_ROWS_PER_SLOT,
+            version=f"ollama {version}",
+            digest=str(listed["digest"]),
             device="ollama",
             precision=str(details.get("quantization_level") or "unknown"),
-            context_tokens=self._window,
-            chunk_rows=window_rows,
-            window_rows=window_rows,
-            parallel_rows=self._parallel,
             weight_bytes=weight_bytes or None,
-            extra={"parallel": self._parallel, "url": self._http.url},
+            extra={"url": self._http.url},
         )
-
-    def run(self, keys: Sequence[int], texts: Sequence[str], emit: Emit, fail: Fail) -> None:
-        """See Engine.run."""
-        self._pool.run(keys, texts, emit, fail)
-
-    def close(self) -> None:
-        """See Engine.close."""
-        self._pool.close()
-        self._http.close()
-
-    def _shortest(self) -> Self:
-        """This engine as if the task wanted one token."""
-        other = copy.copy(self)
-        other._parameters = self._parameters.model_copy(update={"max_tokens": 1})
-        return other
 
     def _listed(self) -> dict[str, Any] | None:
         models: list[dict[str, Any]] = self._http.get("/api/tags").get("models") or []
@@ -186,18 +156,11 @@ class OllamaEngine:
             body["think"] = parameters.think
         return body
 
-    def _complete(self, text: str) -> Outcome:
-        deadline_seconds = self._http.deadline_seconds(self._window, self._parameters.max_tokens, self._parallel)
-        started = time.monotonic()
-        try:
-            answer: Any = self._http.post(self._path(), self._body(text), deadline_seconds)
-        except httpx.TimeoutException:
-            return Outcome(RowCode.ENGINE_STALLED, f"no answer within {deadline_seconds:.0f} seconds")
+    def _ask(self, text: str, deadline_seconds: float) -> Outcome:
+        answer: Any = self._http.post(self._path(), self._body(text), deadline_seconds)
         if not isinstance(answer, dict):
             return Outcome(RowCode.ENGINE_REFUSED, "Ollama answered with something else than an object")
-        outcome = self._outcome(cast("dict[str, Any]", answer))
-        self._http.measured((outcome.input_tokens or 0) + (outcome.output_tokens or 0), time.monotonic() - started)
-        return outcome
+        return self._outcome(cast("dict[str, Any]", answer))
 
     def _outcome(self, answer: dict[str, Any]) -> Outcome:
         if "error" in answer:
