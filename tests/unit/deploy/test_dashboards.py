@@ -81,10 +81,13 @@ def test_there_are_no_macros_but_those_that_the_data_source_knows() -> None:
 
 def test_what_grows_is_asked_for_by_time() -> None:
     """The ledger and the samples hold everything that ever happened."""
+    seen: set[str] = set()
     for each in asked():
         for view in re.findall(r"FROM (grafana_(?:part|ledger|failed_rows|sample))\b", each.sql):
+            seen.add(view)
             limited = each.sql.count("$__timeFilter(") + each.sql.count("at > now() - interval")
             assert limited >= each.sql.count(f"FROM {view}"), str(each)
+    assert len(seen) == 4
 
 
 def test_what_grafana_is_given_names_what_is_shipped() -> None:

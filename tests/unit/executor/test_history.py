@@ -44,9 +44,9 @@ def test_a_line_says_what_ran_for_whom_and_how_long(tmp_path: Path) -> None:
 
 def test_the_latest_come_first_and_the_oldest_go(tmp_path: Path) -> None:
     file = tmp_path / "history.jsonl"
-    history = History(file, now=lambda: AT, most_bytes=100_000)
+    roomy, full = History(file, now=lambda: AT), History(file, now=lambda: AT, most_bytes=100_000)
     for number in range(2500):
-        history.add(assignment(number), 1, 0, 1, "done")
+        (full if number >= 2490 else roomy).add(assignment(number), 1, 0, 1, "done")
     assert [entry["subtask"] for entry in read_history(file, 2)] == [2499, 2498]
     assert len(read_history(file, 10_000)) <= 2001
     assert file.stat().st_mode & 0o077 == 0, "the shortened file is as private"
@@ -65,4 +65,9 @@ def test_a_cut_line_is_left_out_and_no_file_is_no_history(tmp_path: Path) -> Non
 
 
 def test_a_disk_that_cannot_be_written_costs_the_line_only(tmp_path: Path) -> None:
-    History(tmp_path / "nowhere" / "history.jsonl").add(assignment(), 1, 0, 1, "done")
+    file = tmp_path / "nowhere" / "history.jsonl"
+    History(file).add(assignment(), 1, 0, 1, "done")
+    assert read_history(file, 10) == []
+    file.parent.mkdir()
+    History(file).add(assignment(), 1, 0, 1, "done")
+    assert len(read_history(file, 10)) == 1

@@ -56,6 +56,15 @@ def test_what_is_under_way_reaches_until_now() -> None:
     assert "7 rows" in bar.title
 
 
+def test_a_second_start_is_said_until_it_has_an_end() -> None:
+    started = entry(600, "second_start", 4, reason="runs_longest")
+    assert "started a second time" in only(drawn([started])).bars[0].title
+    ended = [started, entry(500, "part", 4, seconds=100, rows=1), entry(500, "done", 4)]
+    bar = only(drawn(ended)).bars[0]
+    assert (bar.x, bar.width, bar.look) == (40.0, 10.0, "done")
+    assert "started" not in bar.title
+
+
 def test_a_subtask_given_back_is_marked_and_the_gap_says_why() -> None:
     found = only(drawn([
         entry(700, "part", 1, seconds=200, rows=5),
@@ -97,6 +106,7 @@ def test_the_axis_is_an_hour_at_most_and_begins_where_entries_are_known() -> Non
 def test_bars_stay_on_the_axis_however_clocks_and_seconds_lie() -> None:
     held = [HeldSubtask(40, 4, 1, 0, UNTIL + timedelta(seconds=9))]
     found = only(drawn([entry(990, "part", 1, seconds=5000, rows=1), entry(990, "done", 1)], held))
+    assert found.bars
     assert all(bar.x >= 0 and bar.x + bar.width <= 100.001 for bar in found.bars)
 
 
