@@ -22,7 +22,10 @@ def lines(source: ByteSource, most_bytes: int) -> Iterator[tuple[SubtaskRange, b
                 yield SubtaskRange(start, end), piece + b"\n"
             start = end
         if len(rest) > most_bytes:
-            raise InputUnreadable(f"{source.name}: the line at byte {start} has more than {most_bytes:,} bytes")
+            raise InputUnreadable(
+                f"{source.name}: the line at byte {start} has more than {most_bytes:,} bytes; "
+                f"hand its long part in as an input file of the job"
+            )
     if rest.strip():
         yield SubtaskRange(start, start + len(rest)), rest
 

@@ -76,7 +76,10 @@ class ParquetInput:
             with explained(self._name, self._raw, _EXPECTED):
                 batch = next(batches, None)
             if batch is None:
-                raise InputUnreadable(f"{self._name}: row group {group} ends at row {position}, {last} were announced")
+                raise InputUnreadable(
+                    f"{self._name}: row group {group} ends at row {position}, {last} were announced; "
+                    f"write the file again"
+                )
             begin, end = max(first - position, 0), min(last - position, batch.num_rows)
             if begin < end:
                 yield from _rows_of_batch(batch.slice(begin, end - begin), position + begin)

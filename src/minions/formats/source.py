@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
-
-from minions.domain.errors import InputUnreadable
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 BLOCK_BYTES = 1 << 20
-_FILE_BUFFER_BYTES = 64 << 10
 
 
 class ByteSource(Protocol):
@@ -35,32 +30,6 @@ class ByteSource(Protocol):
     def stream(self, start: int, end: int | None = None) -> Iterator[bytes]:
         """The bytes [start, end) in blocks of any size but 0; None is the object's end."""
         ...
-
-
-class FileSource:
-    """A local file. Raises InputUnreadable when it has become shorter than it was at first."""
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self.name = self.path.name
-        self.size_bytes = self.path.stat().st_size
-
-    def read(self, start: int, end: int) -> bytes:
-        return b"".join(self.stream(start, end))
-
-    def stream(self, start: int, end: int | None = None) -> Iterator[bytes]:
-        left = self.size_bytes - start if end is None else min(end, self.size_bytes) - start
-        with self.path.open("rb") as file:
-            file.seek(start)
-            while left > 0:
-                block = file.read(min(BLOCK_BYTES, left))
-                if not block:
-                    raise InputUnreadable(
-                        f"{self.name}: expected {self.size_bytes} bytes, found {os.fstat(file.fileno()).st_size}; "
-                        f"the file was changed while it was read: hand it in again"
-                    )
-                left -= len(block)
-                yield block
 
 
 class MemorySource:
@@ -154,8 +123,3 @@ class StreamFile(io.RawIOBase):
         view[:count] = self._left[:count]
         self._left = self._left[count:]
         return count
-
-
-def as_file(source: ByteSource) -> io.BufferedReader:
-    """The source as a binary file with random access, for libraries that want one."""
-    return io.BufferedReader(SourceFile(source), _FILE_BUFFER_BYTES)

@@ -36,7 +36,7 @@ def csv_body_start(source: ByteSource, delimiter: str) -> int:
     try:
         header = find_header(source.read(0, MAX_HEADER_BYTES), delimiter)
     except RecordRefused as refused:
-        raise InputUnreadable(f"{source.name}: the CSV header cannot be read ({refused.message})") from None
+        raise InputUnreadable(f"{source.name}: the CSV header cannot be read ({refused.message}); correct it") from None
     return source.size_bytes if header is None else header.end
 
 

@@ -24,16 +24,16 @@ _FRAMES = 4
 _MOST_LOG_BYTES = 1 << 20
 
 
-def set_up_logs(*, json_lines: bool = False, stream: TextIO | None = None, level: int = logging.INFO) -> None:
+def set_up_logs(*, json_lines: bool = False, stream: TextIO | None = None) -> None:
     """Send all logs of this process to `stream` (stderr), as text for people or as one JSON object a line."""
     output: TextIO = stream or sys.stderr
     handler = logging.StreamHandler(output)
     handler.setFormatter(JsonLines() if json_lines else PlainLines(short=output.isatty()))
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(level)
+    root.setLevel(logging.INFO)
     for name in _CHATTY:  # they name every request, with the signature in its address
-        logging.getLogger(name).setLevel(max(level, logging.WARNING))
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def also_to_file(path: Path) -> None:

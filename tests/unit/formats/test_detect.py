@@ -6,7 +6,6 @@ import gzip
 import io
 import random
 import zipfile
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,7 @@ from minions.domain.errors import InputUnreadable
 from minions.domain.inputs import InputFormat
 from minions.formats.arrow import arrow
 from minions.formats.detect import detect
-from minions.formats.source import FileSource, MemorySource
+from minions.formats.source import MemorySource
 from tests.unit.formats.samples import parquet_bytes
 
 PARQUET = parquet_bytes(arrow.table({"a": [1]}))
@@ -61,10 +60,8 @@ def test_what_can_be_read(name: str, data: bytes, expected: InputFormat) -> None
     assert detect(MemorySource(name, data)) == expected
 
 
-def test_a_named_format_overrides_the_file_name(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    path.write_bytes(b"a\tb\n")
-    assert detect(FileSource(path), "csv") == InputFormat("csv", delimiter="\t", columns=("a", "b"))
+def test_a_named_format_overrides_the_file_name() -> None:
+    assert detect(MemorySource("a.txt", b"a\tb\n"), "csv") == InputFormat("csv", delimiter="\t", columns=("a", "b"))
     assert detect(MemorySource("a.csv", PARQUET), "parquet") == InputFormat("parquet")
 
 
