@@ -1,4 +1,4 @@
-"""A server for each test, on a database that is copied from a migrated one."""
+"""A server for each test, on a database that is copied from a migrated one; a place for the supervisor's jobs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 from minions.store.migrations import migrate
 from tests.integration.executor.deployment import Rig, rig
+from tests.integration.executor.supervising import Scene
 from tests.services.postgres import PostgresService
 
 ROOT = Path(__file__).parents[3]
@@ -40,3 +41,11 @@ async def deployed(migrated_url: str, tmp_path: Path) -> AsyncGenerator[Rig]:
     """A running server."""
     async with rig(migrated_url, tmp_path) as running:
         yield running
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    """A place for jobs; what a failed test leaves of them is ended."""
+    made = Scene(tmp_path)
+    yield made
+    made.end()

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import zipfile
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import psutil
@@ -26,13 +26,6 @@ from minions.executor.supervisor.sweep import DirectoryTaken
 from tests.integration.executor.supervising import PATH, Scene
 
 ECHO = "import json, os, sys; json.dump([os.fsencode(each).hex() for each in sys.argv[1:]], sys.stdout)"
-
-
-@pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
-    made = Scene(tmp_path)
-    yield made
-    made.end()
 
 
 @pytest.fixture

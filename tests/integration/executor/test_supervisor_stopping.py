@@ -7,8 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
-from pathlib import Path
+from collections.abc import AsyncGenerator, Callable
 
 import pytest
 
@@ -26,13 +25,6 @@ for leave in (os.setsid, os.setsid):
     leave()
 os.execv("/bin/sh", ["sh", "-c", sys.argv[1]])
 """
-
-
-@pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
-    made = Scene(tmp_path)
-    yield made
-    made.end()
 
 
 @pytest.fixture

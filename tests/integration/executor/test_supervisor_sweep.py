@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +36,6 @@ async def main(place, scripts):
 asyncio.run(main(Path(sys.argv[1]), sys.argv[2:]))
 """
 GRACE = Grace(term_seconds=0.5, kill_seconds=20)
-
-
-@pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
-    made = Scene(tmp_path)
-    yield made
-    made.end()
 
 
 async def _killed_executor(scene: Scene, *scripts: str, rings: int, with_launcher: bool = False) -> None:

@@ -26,13 +26,6 @@ def table() -> ProcessTable:
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
-    made = Scene(tmp_path)
-    yield made
-    made.end()
-
-
-@pytest.fixture
 def child() -> Iterator[int]:
     """A process in a session of its own that waits for a signal."""
     ours, theirs = os.pipe()
