@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # what type checkers take for true: not even `typing` is imported
 if TYPE_CHECKING:
+    from typing import Any
+
     from minions.client.async_client import AsyncClient
     from minions.client.client import Client
 
@@ -16,4 +16,6 @@ def __getattr__(name: str) -> Any:
     """Import the SDK on first use: `import minions` must cost nothing."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module("minions.client"), name)

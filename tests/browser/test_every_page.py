@@ -79,6 +79,11 @@ def test_a_form_with_errors(visitor: Visitor) -> None:
     assert examine(page) == []
 
 
+def test_on_a_phone_the_tab_that_is_open_is_seen(visitor: Visitor, finished: str) -> None:
+    page, _ = visitor.arrive(f"/tasks/{finished}/configuration", viewport={"width": 390, "height": 844})
+    expect(page.locator(".tabs [aria-current]")).to_be_in_viewport(ratio=0.9)
+
+
 def test_the_list_of_keys(visitor: Visitor) -> None:
     page, _ = visitor.arrive("/executors")
     expect(page.locator("html.scripted")).to_be_attached()

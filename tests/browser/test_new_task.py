@@ -39,6 +39,31 @@ def test_a_file_goes_up_is_looked_into_and_runs(visitor: Visitor, site: Site, tm
     assert site.ended(task)["rows"]["failed"] == 1
 
 
+def test_a_file_that_is_refused_leaves_nothing_of_the_one_before(visitor: Visitor, tmp_path: Path) -> None:
+    rows, empty = tmp_path / "rows.jsonl", tmp_path / "empty.jsonl"
+    rows.write_bytes(as_jsonl(texts(5)))
+    empty.touch()
+    page, watch = visitor.arrive("/tasks/new")
+    watch.expect("/tasks/uploads", 422)
+    watch.expect("/tasks/new", 422)
+    field = page.get_by_label("File", exact=True)
+    field.set_input_files(rows)
+    preview = page.locator("#preview")
+    expect(preview).to_contain_text("row 0 about rivers and mountains")
+    field.set_input_files(empty)
+    expect(page.locator(".drop-words.failed")).to_have_text("empty.jsonl is empty")
+    expect(field).to_have_attribute("aria-invalid", "true")
+    expect(preview).not_to_contain_text("row 0")
+    expect(preview).to_contain_text("The first rows show here")
+    page.screenshot(path=tmp_path / "refused.png", full_page=True)
+    page.get_by_role("button", name="Start the task").click()
+    expect(page.locator("#f-file-error")).to_be_visible()
+    expect(page.locator("main")).not_to_contain_text("Empty.jsonl")
+    field.set_input_files(rows)
+    expect(page.locator(".drop-words")).to_contain_text("is uploaded")
+    expect(preview).to_contain_text("row 0 about rivers and mountains")
+
+
 def test_pasted_lines_become_prompts(visitor: Visitor, site: Site) -> None:
     """The template is shown filled in with them."""
     page, _ = visitor.arrive("/tasks/new")
@@ -88,6 +113,12 @@ def test_what_is_wrong_stands_beside_its_field_and_nothing_typed_is_lost(visitor
     expect(page.get_by_label("Pasted lines")).to_be_checked()
     for name in told:
         expect(page.locator(f"#f-{name}")).to_be_visible()
+    # The list at the top calls each field by its label, and leads into it.
+    alert = page.get_by_role("alert")
+    for name in told:
+        label = page.locator(f'label[for="f-{name}"]').inner_text()
+        alert.get_by_role("link", name=label, exact=True).click()
+        expect(page.locator(f"#f-{name}")).to_be_focused()
 
     # With the rest set right, the server looks into the input.
     right = {"model": str(embedding_model()), "team": "default", "project": "default", "task_name": ""}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from playwright.sync_api import expect
+from playwright.sync_api import FloatRect, expect
 
 from minions.formats.part import read_part
 from tests.browser.conftest import FAILED_ROWS, ROWS, Visitor
@@ -33,6 +33,36 @@ def test_paging_through_results(visitor: Visitor, finished: str) -> None:
     page.get_by_role("button", name="Go").click()
     expect(page.locator("ol.rows .which a").first).to_have_text("61")
     expect(page.locator("ol.rows li").first).to_contain_text("empty text")
+
+
+def test_a_long_text_takes_a_few_lines_until_it_is_asked_for(visitor: Visitor, site: Site) -> None:
+    """One key opens and closes it; what stands above it stays where it is."""
+    task = site.submit("long", ["short", "\n".join(f"line {n} of a poem" for n in range(200))])
+    site.ended(task)
+    page, _ = visitor.arrive(f"/tasks/{task}/results")
+    row = page.locator("ol.rows li").nth(1)
+    text = row.locator(".given p")
+
+    def box() -> FloatRect:
+        found = text.bounding_box()
+        assert found is not None
+        return found
+
+    before = box()
+    assert before["height"] <= 8 * 20
+    row.locator("summary").focus()
+    page.keyboard.press("Enter")
+    expect(row.locator("summary")).to_have_text("Show less", use_inner_text=True)
+    opened = box()
+    assert opened["height"] > 20 * 20
+    assert (opened["x"], opened["y"]) == (before["x"], before["y"])
+    page.keyboard.press("Enter")
+    expect(row.locator("summary")).to_have_text("Show more", use_inner_text=True)
+    assert box() == before
+    row.get_by_role("link", name="All 3,689 characters").click()
+    expect(page.locator(".given p")).to_contain_text("line 199 of a poem")
+    page.get_by_role("link", name="Rows from here on").click()
+    expect(page.locator("ol.rows li")).to_have_count(1)
 
 
 def test_errors_by_code_and_a_retry(visitor: Visitor, finished: str, site: Site) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import httpx
+import pytest
 from playwright.sync_api import Dialog, expect
 
 from tests.browser.conftest import Visitor
@@ -37,7 +38,30 @@ def test_a_token_is_shown_once_works_and_is_revoked(visitor: Visitor, site: Site
     row.get_by_role("button", name="Revoke").click()
     expect(page.locator(".toast")).to_contain_text("The token is revoked")
     expect(page.get_by_role("row").filter(has_text="laptop-of-ada")).to_have_count(0)
-    site.cluster.until(lambda: httpx.get(f"{site.url}/api/v1/tasks", headers=headers).status_code == 403, 15)
+    site.cluster.until(lambda: httpx.get(f"{site.url}/api/v1/tasks", headers=headers).status_code == 401, 15)
+
+
+@pytest.mark.parametrize("width", [1280, 1000, 390])
+def test_every_choice_is_read_whole(visitor: Visitor, width: int) -> None:
+    page, _ = visitor.arrive("/settings", viewport={"width": width, "height": 900})
+    cut: list[str] = page.evaluate(
+        """() => [...document.querySelectorAll("select")].flatMap((select) => {
+          const style = getComputedStyle(select), pen = document.createElement("canvas").getContext("2d");
+          pen.font = style.font;
+          const room = select.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+          return [...select.options].filter((option) => pen.measureText(option.text).width > room)
+            .map((option) => option.text);
+        })"""
+    )
+    assert cut == []
+
+
+def test_a_token_can_be_revoked_on_a_phone(visitor: Visitor) -> None:
+    page, _ = visitor.arrive("/settings", viewport={"width": 390, "height": 844})
+    button = page.get_by_role("button", name="Revoke").first.bounding_box()
+    assert button is not None
+    assert button["x"] + button["width"] <= 390 - 16
+    expect(page.locator("#tokens tbody tr").first).to_contain_text("all teams, last used", use_inner_text=True)
 
 
 def test_revoking_is_asked_first(visitor: Visitor) -> None:

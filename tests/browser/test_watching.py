@@ -95,6 +95,41 @@ def test_the_server_restarts_under_the_open_page(visitor: Visitor, site: Site) -
     assert is_same(page)
 
 
+def test_a_server_that_hangs_is_noticed_within_ten_seconds(visitor: Visitor, site: Site) -> None:
+    """Its connections stay open, and nothing comes."""
+    task = site.submit_unrunnable("hanging")
+    page, watch = visitor.arrive(f"/tasks/{task}")
+    expect_live(page)
+    with watch.server_away():
+        site.cluster.signal("server", signal.SIGSTOP)
+        try:
+            expect(page.locator("#live")).to_contain_text("Reconnecting", timeout=14_000)
+        finally:
+            site.cluster.signal("server", signal.SIGCONT)
+        site.cluster.steer(task, "pause")
+        expect_live(page)
+        expect_state(page, "Paused")
+    site.cluster.steer(task, "cancel")
+
+
+def test_a_token_that_is_revoked_under_a_quiet_page(visitor: Visitor, site: Site) -> None:
+    """Nothing happens to what the page shows: it is its stream that ends, and leads to the way in."""
+    task = site.submit_unrunnable("quiet")
+    site.cluster.until(lambda: site.cluster.view(task)["state"] == "running", 20)
+    made = site.cluster.http.post("/api/v1/tokens", json={"name": "guest", "scope": "submit"}).raise_for_status().json()
+    context, watch = visitor.stranger()
+    site.sign_in(context, made["secret"])
+    page = context.new_page()
+    page.goto(f"/tasks/{task}")
+    expect_live(page)
+    for fragment in ("head", "overview"):
+        watch.expect(f"/fragments/tasks/{task}/{fragment}", 401)
+    site.cluster.http.delete(f"/api/v1/tokens/{made['id']}").raise_for_status()
+    page.wait_for_url(f"**/sign-in?next=/tasks/{task}", timeout=25_000)
+    expect(page.get_by_label("Token")).to_be_visible()
+    site.cluster.steer(task, "cancel")
+
+
 def test_what_changed_before_the_page_began_to_listen(visitor: Visitor, site: Site) -> None:
     """After the page was made, and before its stream of events was there: it looks for itself."""
     task = site.submit_unrunnable("early")

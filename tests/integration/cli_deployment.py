@@ -54,6 +54,8 @@ def running_server(database_url: str, objects: str, s3_endpoint: str | None = No
         executor_token=EXECUTOR,
     )
     listening = socket.create_server(("127.0.0.1", 0))
+    # asyncio does this for the sockets that it makes; without it, an answer in two pieces takes 40 ms.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     servers: Queue[uvicorn.Server] = Queue()
 

@@ -12,7 +12,7 @@ from threading import Thread
 import pytest
 
 from minions.client import Client
-from minions.commands.main import exit_code_of
+from minions.commands.tree import exit_code_of
 from minions.domain.errors import Conflict, ResultsDamaged
 from tests.integration.cli_deployment import ADMIN, HandExecutor, running_server
 from tests.services.s3 import S3Service

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from minions.commands.main import exit_code_of
+from minions.commands.tree import exit_code_of
 from tests.integration.cli_deployment import ADMIN, running_server
 from tests.services.migrated import migrated_url
 

@@ -37,7 +37,8 @@ def run(*arguments: str, stdin: str = "", **environment: str) -> Said:
     ("flags", "code", "said"),
     [
         (["--database-url", NOWHERE], 1, "PostgreSQL does not answer"),
-        (["--database-url", NOWHERE], 1, "correct --database-url, which names 127.0.0.1:9."),
+        (["--database-url", NOWHERE], 1, "correct --database-url, which names 127.0.0.1:9/none."),
+        (["--database-url", NOWHERE], 1, "starts with the database 127.0.0.1:9/none and objects in"),
         (["--database-url", "mysql://x"], 2, "--database-url: it must begin with postgresql://"),
         (["--database-url", "postgresql://h:x/"], 2, "--database-url: Port could not be cast"),
         (["--database-url", NOWHERE, "--objects", "ftp://x"], 2, "--objects: 'ftp://x' is no place for objects"),
@@ -87,6 +88,7 @@ def test_a_server_stops_clean_and_keeps_its_label(tmp_path: Path, database_url: 
         assert server.stderr is not None
         server.stdin.write(f"{database_url}\n")
         server.stdin.flush()
+        assert "starts with the database" in server.stderr.readline()
         assert "First start" in server.stderr.readline()
         shown = [server.stderr.readline(), server.stderr.readline()]
         assert shown[1].strip().startswith("mns_"), "the first token is shown, this once"

@@ -130,7 +130,12 @@ class _Handler(BaseHTTPRequestHandler):
         elif body.get("think"):
             self._answer(400, {"error": f"{name} does not support thinking"})
         else:
-            self._answer(200, self.ollama.chat(body))
+            try:
+                answer = self.ollama.chat(body)
+            except ValueError as error:  # a schema that makes no grammar
+                self._answer(500, {"error": str(error)})
+            else:
+                self._answer(200, answer)
 
     def _pull(self, name: str) -> None:
         self.send_response(200)

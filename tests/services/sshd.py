@@ -56,8 +56,8 @@ class Cable:
     @contextmanager
     def laid(cls) -> Generator[Cable]:
         """Raises NoNamespaces where the kernel, or our rights, do not allow it."""
-        number = _chance.randrange(1 << 14)
-        net = f"10.213.{number >> 6}.{(number & 63) << 2}".rsplit(".", 1)
+        number = _chance.randrange(1 << 13)
+        net = f"10.213.{number >> 5}.{(number & 31) << 3}".rsplit(".", 1)
         cable = cls(f"mt{_chance.randrange(1 << 32):08x}", *(f"{net[0]}.{int(net[1]) + host}" for host in (1, 2)))
         made = subprocess.run([_program("ip"), "netns", "add", cable.name], capture_output=True, text=True, check=False)
         if made.returncode:
@@ -65,9 +65,9 @@ class Cable:
         try:
             cable._do("link", "add", f"{cable.name}a", "type", "veth", "peer", "name", f"{cable.name}b")
             cable._do("link", "set", f"{cable.name}b", "netns", cable.name)
-            cable._do("addr", "add", f"{cable.ours}/30", "dev", f"{cable.name}a")
+            cable._do("addr", "add", f"{cable.ours}/29", "dev", f"{cable.name}a")
             cable._do("link", "set", f"{cable.name}a", "up")
-            cable._do("-n", cable.name, "addr", "add", f"{cable.theirs}/30", "dev", f"{cable.name}b")
+            cable._do("-n", cable.name, "addr", "add", f"{cable.theirs}/29", "dev", f"{cable.name}b")
             cable._do("-n", cable.name, "link", "set", "lo", "up")
             cable.mend()
             yield cable
@@ -82,6 +82,14 @@ class Cable:
 
     def mend(self) -> None:
         self._do("-n", self.name, "link", "set", f"{self.name}b", "up")
+
+    def move(self) -> None:
+        """Mend it, with another address for us: what was under way to the old one is never answered, nor refused."""
+        network, _, number = self.ours.rpartition(".")
+        before, self.ours = self.ours, f"{network}.{int(number) + 2}"
+        self._do("addr", "del", f"{before}/29", "dev", f"{self.name}a")
+        self._do("addr", "add", f"{self.ours}/29", "dev", f"{self.name}a")
+        self.mend()
 
     @staticmethod
     def _do(*words: str) -> None:

@@ -10,6 +10,8 @@ need() {
 need chromium chromium
 need sshd openssh-server
 need git git
+need curl curl
+need jq jq
 if [ "$(uname)" = Linux ]; then
     need ip iproute2
 fi

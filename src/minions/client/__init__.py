@@ -6,20 +6,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from minions.client.async_client import AsyncClient, AsyncTask
+    from minions.client.async_client import AsyncClient
+    from minions.client.async_task import AsyncTask
     from minions.client.client import Client
-    from minions.client.faults import ResultsIncomplete, WaitTimedOut
-    from minions.client.task import Counts, RowError, Task
+    from minions.client.faults import NotInstalled, ResultsIncomplete, WaitTimedOut
+    from minions.client.seen_task import Counts, RowError
+    from minions.client.task import Task
 
-__all__ = ["AsyncClient", "AsyncTask", "Client", "Counts", "ResultsIncomplete", "RowError", "Task", "WaitTimedOut"]
+__all__ = [
+    "AsyncClient",
+    "AsyncTask",
+    "Client",
+    "Counts",
+    "NotInstalled",
+    "ResultsIncomplete",
+    "RowError",
+    "Task",
+    "WaitTimedOut",
+]
 
 _HOMES = {
     "AsyncClient": "async_client",
-    "AsyncTask": "async_client",
+    "AsyncTask": "async_task",
     "Client": "client",
-    "Counts": "task",
+    "Counts": "seen_task",
+    "NotInstalled": "faults",
     "ResultsIncomplete": "faults",
-    "RowError": "task",
+    "RowError": "seen_task",
     "Task": "task",
     "WaitTimedOut": "faults",
 }

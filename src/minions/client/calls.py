@@ -97,8 +97,9 @@ def subtasks(task_id: str, state: str | None, limit: int, after: str | None = No
     return Call("GET", f"{PREFIX}/tasks/{quote(task_id, safe='')}/subtasks", SubtaskPage, query)
 
 
-def ledger(task_id: str, limit: int, after: str | None = None) -> Call[LedgerPage]:
-    return Call("GET", f"{PREFIX}/tasks/{quote(task_id, safe='')}/ledger", LedgerPage, _query(limit=limit, after=after))
+def ledger(task_id: str, limit: int, after: str | None = None, entry: str | None = None) -> Call[LedgerPage]:
+    query = _query(limit=limit, after=after, entry=entry)
+    return Call("GET", f"{PREFIX}/tasks/{quote(task_id, safe='')}/ledger", LedgerPage, query)
 
 
 def jobs(task_id: str, limit: int, after: str | None = None) -> Call[JobPage]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -198,33 +198,23 @@ class Connection:
     def put_file(self, link: str, path: Path, size_bytes: int, sent: Sent | None = None) -> None:
         """Put a file's bytes to a signed link, from the start again after a setback."""
         headers = {"Content-Length": str(size_bytes)}
-        attempts = Attempts(self.contact.patience_seconds)
-        while True:
-            try:
-                response = self._links.put(link, content=_blocks(path, size_bytes, sent), headers=headers)
-            except httpx.TransportError as error:
-                fault: httpx.HTTPError | httpx.Response = error
-            else:
-                if response.is_success:
-                    return
-                fault = response
-            setback = _link_setback(fault)
-            delay = attempts.delay_seconds(setback, True) if setback else None
-            if delay is None:
-                raise _link_error(urljoin(self.contact.server, link), fault) from None
-            self._sleep(delay)
+        self._answer(link, lambda: self._links.put(link, content=_blocks(path, size_bytes, sent), headers=headers))
 
     def fetch(self, link: str) -> bytes:
         """The object behind a signed link. Raises LinkRefused when the link has expired."""
+        return self._answer(link, lambda: self._links.get(link)).content
+
+    def _answer(self, link: str, ask: Callable[[], httpx.Response]) -> httpx.Response:
+        """What a signed link answers in the end; `ask` begins from the start each time."""
         attempts = Attempts(self.contact.patience_seconds)
         while True:
             try:
-                response = self._links.get(link)
+                response = ask()
             except httpx.TransportError as error:
                 fault: httpx.HTTPError | httpx.Response = error
             else:
                 if response.is_success:
-                    return response.content
+                    return response
                 fault = response
             setback = _link_setback(fault)
             delay = attempts.delay_seconds(setback, True) if setback else None
@@ -268,33 +258,27 @@ class AsyncConnection:
     async def put_file(self, link: str, path: Path, size_bytes: int, sent: Sent | None = None) -> None:
         """Put a file's bytes to a signed link, from the start again after a setback."""
         headers = {"Content-Length": str(size_bytes)}
-        attempts = Attempts(self.contact.patience_seconds)
-        while True:
-            try:
-                response = await self._links.put(link, content=_async_blocks(path, size_bytes, sent), headers=headers)
-            except httpx.TransportError as error:
-                fault: httpx.HTTPError | httpx.Response = error
-            else:
-                if response.is_success:
-                    return
-                fault = response
-            setback = _link_setback(fault)
-            delay = attempts.delay_seconds(setback, True) if setback else None
-            if delay is None:
-                raise _link_error(urljoin(self.contact.server, link), fault) from None
-            await asyncio.sleep(delay)
+
+        def put() -> Awaitable[httpx.Response]:
+            return self._links.put(link, content=_async_blocks(path, size_bytes, sent), headers=headers)
+
+        await self._answer(link, put)
 
     async def fetch(self, link: str) -> bytes:
         """The object behind a signed link. Raises LinkRefused when the link has expired."""
+        return (await self._answer(link, lambda: self._links.get(link))).content
+
+    async def _answer(self, link: str, ask: Callable[[], Awaitable[httpx.Response]]) -> httpx.Response:
+        """What a signed link answers in the end; `ask` begins from the start each time."""
         attempts = Attempts(self.contact.patience_seconds)
         while True:
             try:
-                response = await self._links.get(link)
+                response = await ask()
             except httpx.TransportError as error:
                 fault: httpx.HTTPError | httpx.Response = error
             else:
                 if response.is_success:
-                    return response.content
+                    return response
                 fault = response
             setback = _link_setback(fault)
             delay = attempts.delay_seconds(setback, True) if setback else None

@@ -31,3 +31,9 @@ class InputChanged(MinionsError):
 
     code = "input_changed"
     hint = "Hand it in again once nothing writes to it."
+
+
+class NotInstalled(MinionsError, ImportError):
+    """A library that this needs is not installed."""
+
+    code = "not_installed"

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import tempfile
-from collections.abc import Generator, Iterable, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from itertools import chain
+from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, cast
 
-from minions.domain.errors import FieldError, MinionsError, ValidationFailed
+from minions.client.frames import is_frame, write_frame
+from minions.client.rows import RowRefused, row_line
+from minions.client.threads import in_thread
+from minions.domain.errors import FieldError, ValidationFailed
 
 _SCHEMES = ("s3://", "file://")
 _ROWS_FILE = "rows.jsonl"
 _FRAME_FILE = "frame.parquet"
-_FRAME_GROUP_ROWS = 4096  # a row group is the smallest subtask
+_FILE_ENDINGS = frozenset({".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".pq", ".gz", ".zst"})
+_BATCH_ROWS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +61,61 @@ def opened_inputs(data: Any, column: str) -> Generator[list[Input]]:
         yield [_one(str(cast("str | PathLike[str]", data)), 0)]
         return
     with tempfile.TemporaryDirectory(prefix="minions-") as folder:
-        if hasattr(data, "__arrow_c_stream__"):
+        if is_frame(data):
             yield [_spool_frame(data, Path(folder))]
-        elif hasattr(data, "__iter__") and not isinstance(data, Mapping | bytes):
-            yield _from_iterable(cast("Iterable[object]", data), column, Path(folder))
-        else:
-            kind = type(cast("object", data)).__name__
-            raise ValidationFailed([_wrong(0, f"a {kind} is no input: give a path, a URI, rows, or a data frame")])
+            return
+        with _Spool(column, Path(folder)) as spool:
+            for batch in _batches(data):
+                spool.take(batch)
+            yield spool.inputs()
+
+
+@asynccontextmanager
+async def opened_inputs_async(data: Any, column: str) -> AsyncGenerator[list[Input]]:
+    """The same for asyncio, where an iterable may be asynchronous as well.
+
+    The iterable is asked where the loop runs, since it may belong there; all else is done in threads.
+    """
+    if isinstance(data, str | PathLike):
+        yield [_one(str(cast("str | PathLike[str]", data)), 0)]
+        return
+    with tempfile.TemporaryDirectory(prefix="minions-") as folder:
+        if is_frame(data):
+            yield [await in_thread(_spool_frame, data, Path(folder))]
+            return
+        with _Spool(column, Path(folder)) as spool:
+            async with aclosing(_batches_async(data)) as batches:
+                async for batch in batches:
+                    await in_thread(spool.take, batch)
+            yield await in_thread(spool.inputs)
+
+
+def _batches(data: object) -> Iterator[list[object]]:
+    is_iterable = hasattr(data, "__iter__")
+    if not is_iterable or isinstance(data, Mapping | bytes):
+        said = "give a path, a URI, rows, or a data frame"
+        kind = type(cast("object", data))
+        if hasattr(kind, "__aiter__"):
+            said = "an asynchronous iterable is for AsyncClient"
+        raise ValidationFailed([_wrong(0, f"a {kind.__name__} is no input: {said}")])
+    iterator = iter(cast("Iterable[object]", data))
+    while batch := list(islice(iterator, _BATCH_ROWS)):
+        yield batch
+
+
+async def _batches_async(data: object) -> AsyncGenerator[list[object]]:
+    if not hasattr(data, "__aiter__"):
+        for batch in _batches(data):
+            yield batch
+        return
+    batch: list[object] = []
+    async for row in cast("AsyncIterable[object]", data):
+        batch.append(row)
+        if len(batch) == _BATCH_ROWS:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
 def from_names(names: Iterable[str]) -> list[Input]:
@@ -82,7 +133,7 @@ def from_names(names: Iterable[str]) -> list[Input]:
 
 
 def _wrong(index: int, message: str) -> FieldError:
-    return FieldError(f"inputs.{index}", "bad_input", message)
+    return FieldError(f"inputs[{index}]", "bad_input", message)
 
 
 def _one(name: str, index: int) -> Input:
@@ -102,48 +153,61 @@ def _one(name: str, index: int) -> Input:
     return Input(name, LocalFile(path, size))
 
 
-def _from_iterable(rows: Iterable[object], column: str, folder: Path) -> list[Input]:
-    iterator = iter(rows)
-    first = next(iterator, None)
-    if first is None:
-        raise ValidationFailed([_wrong(0, "there is no row")])
-    if isinstance(first, PathLike) or (isinstance(first, str) and first.startswith(_SCHEMES)):
-        return from_names(map(str, chain([cast("object", first)], iterator)))
-    path = folder / _ROWS_FILE
-    with path.open("wb") as file:
-        _write_row(file, first, column, 0)
-        for number, row in enumerate(iterator, start=1):
-            _write_row(file, row, column, number)
-    return [Input("rows", LocalFile(path, path.stat().st_size))]
+class _Spool:
+    """What an iterable gives, batch by batch: rows into a file, or names of inputs, as the first of them tells."""
+
+    def __init__(self, column: str, folder: Path) -> None:
+        self._column = column
+        self._path = folder / _ROWS_FILE
+        self._file = self._path.open("wb")
+        self._names: list[str] | None = None
+        self._rows = 0
+
+    def __enter__(self) -> _Spool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def take(self, batch: Sequence[object]) -> None:
+        """Raises ValidationFailed for a row that is none, by its number."""
+        if not self._rows and self._names is None and _is_name(batch[0]):
+            self._names = []
+        if self._names is not None:
+            self._names += map(str, batch)
+            return
+        for row in batch:
+            try:
+                self._file.write(row_line(row, self._column))
+            except RowRefused as error:
+                raise ValidationFailed([_wrong(0, f"row {self._rows} {error}")]) from None
+            self._rows += 1
+
+    def inputs(self) -> list[Input]:
+        """All that was taken. Raises ValidationFailed when that is nothing."""
+        if self._names is not None:
+            return from_names(self._names)
+        if not self._rows:
+            raise ValidationFailed([_wrong(0, "there is no row")])
+        self._file.close()
+        return [Input("rows", LocalFile(self._path, self._path.stat().st_size))]
 
 
-def _write_row(file: BinaryIO, row: object, column: str, number: int) -> None:
-    """One line of JSON. A row that is neither a mapping nor a text is refused by its number, never quoted."""
-    if isinstance(row, str):
-        row = {column: row}
-    if not isinstance(row, Mapping):
-        raise ValidationFailed([_wrong(0, f"row {number} is a {type(row).__name__}; rows are mappings or texts")])
-    fields = dict(cast("Mapping[str, Any]", row))
-    try:
-        file.write(_line(fields))
-    except (TypeError, ValueError) as error:
-        kind = "a number that JSON cannot hold" if isinstance(error, ValueError) else "a value that JSON cannot hold"
-        raise ValidationFailed([_wrong(0, f"row {number} holds {kind}")]) from None
-
-
-def _line(fields: dict[str, Any]) -> bytes:
-    try:
-        return json.dumps(fields, ensure_ascii=False, allow_nan=False).encode() + b"\n"
-    except UnicodeEncodeError:  # a lone surrogate: as an escape it reaches the row's own outcome
-        return json.dumps(fields, allow_nan=False).encode() + b"\n"
+def _is_name(first: object) -> bool:
+    """Whether an iterable that begins with this names inputs. Raises ValidationFailed where it most likely should."""
+    if isinstance(first, PathLike):
+        return True
+    if not isinstance(first, str):
+        return False
+    if first.startswith(_SCHEMES):
+        return True
+    if Path(first).suffix.lower() in _FILE_ENDINGS and len(first) < 1000 and Path(first).is_file():
+        said = f"{first} is a file, but a text in a list is a row; write Path({first!r}) for the file"
+        raise ValidationFailed([_wrong(0, said)])
+    return False
 
 
 def _spool_frame(frame: Any, folder: Path) -> Input:
-    from minions.formats.arrow import arrow, arrow_parquet  # heavy
-
     path = folder / _FRAME_FILE
-    try:
-        arrow_parquet.write_table(arrow.table(frame), path, row_group_size=_FRAME_GROUP_ROWS)
-    except arrow.ArrowException as error:
-        raise MinionsError(f"the data frame cannot be written as Parquet: {error}") from None
+    write_frame(frame, path)
     return Input("data frame", LocalFile(path, path.stat().st_size))

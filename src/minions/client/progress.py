@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, cast
 
 from minions.domain.lifecycle import ENDED_TASK_STATES
 from minions.wire.tasks import TaskView
@@ -96,6 +96,12 @@ def progress_line(view: TaskView, width: int | None) -> list[tuple[str, str]]:
 
 def _length(said: list[tuple[str, str]]) -> int:
     return sum(len(text) + 2 for text, _ in said) - 1
+
+
+def shows_bar(progress: bool | None) -> bool:
+    """Whether progress is to be shown; None: on a terminal."""
+    stream = cast("TextIO | None", sys.stderr)  # a program without a console has none
+    return stream is not None and (stream.isatty() if progress is None else progress)
 
 
 class ProgressPrinter:

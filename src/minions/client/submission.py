@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,8 @@ from minions.domain.choices import ModelKind
 from minions.domain.errors import FieldError, ValidationFailed
 from minions.domain.models import engine_for, parse_model
 from minions.domain.names import NAME, NAME_RULE
-from minions.domain.specification import CompleteParameters, EmbedParameters, RowParameters
+from minions.domain.specification import CompleteParameters, EmbedParameters, RowParameters, demand_errors
+from minions.wire.field_errors import field_errors
 from minions.wire.tasks import SubmitRequest
 
 PARAMETER_MODELS: dict[ModelKind, type[EmbedParameters] | type[CompleteParameters]] = {
@@ -55,11 +57,12 @@ class Draft:
         ]
         parameters, wrong_parameters = self._validated({key: value for key, value in given.items() if key in known})
         wrong += wrong_parameters
+        wrong += demand_errors(parameters) if parameters is not None else []
         body = self._body() | {"parameters": parameters or EmbedParameters.model_validate({})}
         try:
             request = SubmitRequest.model_validate(body)
         except ValidationError as error:
-            raise ValidationFailed([*wrong, *field_errors(error, ())]) from None
+            raise ValidationFailed([*wrong, *field_errors(error.errors(include_url=False))]) from None
         if wrong:
             raise ValidationFailed(wrong)
         return request
@@ -70,9 +73,9 @@ class Draft:
         try:
             return _PARAMETERS.validate_python({**given, "kind": self.kind}), []
         except ValidationError as error:
-            wrong = field_errors(error, ("parameters",))
+            wrong = field_errors(error.errors(include_url=False), ("parameters",))
         # Rules over several fields are only looked at once each field is right: look again without the wrong ones.
-        fields = {entry.field.split(".")[1] for entry in wrong if "." in entry.field}
+        fields = {re.split(r"[.\[]", entry.field)[1] for entry in wrong if "." in entry.field}
         rest = {key: value for key, value in given.items() if key not in fields}
         return None, wrong + (self._validated(rest)[1] if len(rest) < len(given) else [])
 
@@ -110,25 +113,3 @@ class Draft:
 def known_parameters(kind: ModelKind) -> list[str]:
     """The names that the parameter model of this kind has."""
     return sorted(name for name in PARAMETER_MODELS[kind].model_fields if name != "kind")
-
-
-def field_errors(error: ValidationError, prefix: tuple[str, ...]) -> list[FieldError]:
-    """What pydantic found, by field; the discriminator of a union is no part of the field's name."""
-    found: list[FieldError] = []
-    for entry in error.errors(include_url=False, include_context=False, include_input=False):
-        place = [str(part) for part in entry["loc"] if part not in PARAMETER_MODELS]
-        message = str(entry["msg"]).removeprefix("Value error, ")
-        if not place and prefix == ("parameters",):
-            place, message = _named_first(message)
-        found.append(FieldError(".".join([*prefix, *place]), str(entry["type"]), message))
-    return found
-
-
-def _named_first(message: str) -> tuple[list[str], str]:
-    """A rule over several parameters names the one that breaks it in its first word."""
-    head, colon, rest = message.partition(": ")
-    word = message.split(" ")[0].rstrip(":")
-    names = {name for model in PARAMETER_MODELS.values() for name in model.model_fields}
-    if word not in names:
-        return [], message
-    return [word], rest if colon and head == word else message

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
-import shutil
-import textwrap
+import sys
+import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from minions.commands.failures import INTERRUPTED
+from minions.commands.up import until_stopped
 
 if TYPE_CHECKING:
     from minions.client.client import Client
     from minions.client.progress import ProgressPrinter
     from minions.client.task import Task
     from minions.local.demo_work import Models
-    from minions.local.up import LocalDeployment
+    from minions.local.up import Event, LocalDeployment
     from minions.wire.tasks import TaskView
 
 _KILL_SHARE = 0.4
 _VICTIM = 1
 _INDENT = 12
+_DOCSTRINGS = "docstrings.jsonl"
+_SHOW_CURSOR = "\x1b[?25h"  # the bar that was there hid it, and its thread does not clear up any more
 
 
 def command(
@@ -45,37 +51,84 @@ def command(
     from minions.runtime.settings_files import data_directory
 
     place = (data or data_directory(os.environ) / "demo").expanduser().absolute()
-    asyncio.run(_demo(place, rows))
+    if not asyncio.run(_demo(place, rows)):
+        raise typer.Exit(INTERRUPTED)
 
 
-async def _demo(place: Path, rows: int | None) -> None:
+async def _demo(place: Path, rows: int | None) -> bool:
+    """Returns whether it came to its end."""
     from minions.local.up import LocalDeployment
 
     began = time.monotonic()
     threads = max(1, (os.cpu_count() or 2) // 2)
     deployment = LocalDeployment(
-        place, port=0, executors=2, executor_flags=["--threads", str(threads)], executor_name="minion"
+        place,
+        port=0,
+        executors=2,
+        executor_flags=["--threads", str(threads)],
+        executor_name="minion",
+        on_event=_tell,
     )
     _title()
-    async with deployment:
-        _step("Start", f"PostgreSQL, server, watchdog and two executors  ({time.monotonic() - began:.1f} s)")
-        loop = asyncio.get_running_loop()
 
-        def kill() -> None:
-            loop.call_soon_threadsafe(lambda: deployment.kill_executor(_VICTIM, again=False))
+    async def tell_story() -> None:
+        async with deployment:
+            _step("Start", f"PostgreSQL, server, watchdog and two executors  ({time.monotonic() - began:.1f} s)")
+            loop = asyncio.get_running_loop()
 
-        await _first(asyncio.to_thread(_story, deployment, kill, rows), deployment.failed())
+            def kill() -> None:
+                loop.call_soon_threadsafe(lambda: deployment.kill_executor(_VICTIM, again=False))
+
+            await _first(_in_thread(lambda: _story(deployment, kill, rows)), deployment.failed())
+
+    is_complete = await until_stopped(deployment, tell_story())
+    if not is_complete and sys.stderr.isatty():
+        sys.stderr.write(_SHOW_CURSOR)
     _say(f"Stopped. {time.monotonic() - began:.0f} s in all; what was made stays in {place}.", "dim")
+    return is_complete
+
+
+def _tell(event: Event) -> None:
+    if event.what == "the deployment" and event.happened == "stopping":
+        _say("Stopping …", "dim")
 
 
 async def _first(story: Coroutine[Any, Any, None], failure: Coroutine[Any, Any, None]) -> None:
     """Wait for the story's end, or for a part of the deployment that cannot be kept running, which is raised."""
     tasks = [asyncio.ensure_future(story), asyncio.ensure_future(failure)]
-    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    for task in tasks:
-        task.cancel()
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
     for task in done:
         task.result()
+
+
+async def _in_thread(work: Callable[[], None]) -> None:
+    """Do it in a thread that ends with this process at the latest: when the server is gone, the client waits for it."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[None] = loop.create_future()
+
+    def end(error: Exception | None) -> None:
+        if ended.done():
+            return
+        if error is None:
+            ended.set_result(None)
+        else:
+            ended.set_exception(error)
+
+    def run() -> None:
+        error: Exception | None = None
+        try:
+            work()
+        except Exception as found:
+            error = found
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+            loop.call_soon_threadsafe(end, error)
+
+    threading.Thread(target=run, daemon=True).start()
+    await ended
 
 
 def _story(deployment: LocalDeployment, kill: Callable[[], None], rows: int | None) -> None:
@@ -87,8 +140,8 @@ def _story(deployment: LocalDeployment, kill: Callable[[], None], rows: int | No
     folder.mkdir(exist_ok=True)
     docstrings = _input(folder, rows)
     with Client(deployment.server, deployment.token) as client:
-        task = _embed(client, models, docstrings, deployment.executor_names[_VICTIM], kill)
-        replies = _complete(client, models, folder, docstrings)
+        task = _embed(deployment, client, models, docstrings, kill)
+        replies = _complete(deployment, client, models, folder)
         _prove(task, docstrings)
         _search(client, models, task)
         _show_replies(replies)
@@ -101,7 +154,7 @@ def _input(folder: Path, rows: int | None) -> Path:
 
     from minions.local.docstrings import write
 
-    path = folder / "docstrings.jsonl"
+    path = folder / _DOCSTRINGS
     count = write(path)
     if rows is not None:
         path.write_text("".join(path.read_text("utf-8").splitlines(keepends=True)[:rows]), "utf-8")
@@ -112,14 +165,25 @@ def _input(folder: Path, rows: int | None) -> Path:
     return path
 
 
-def _embed(client: Client, models: Models, docstrings: Path, victim: str, kill: Callable[[], None]) -> Task:
+def _views(deployment: LocalDeployment, task: Task) -> Iterator[TaskView]:
+    """What a task is like, until it has ended; nothing more is shown once the deployment stops."""
+    for view in task.follow(timeout=1800):
+        if deployment.stopping:
+            threading.Event().wait()  # for this process's end: to come to its own, the bar would be drawn once more
+        yield view
+
+
+def _embed(
+    deployment: LocalDeployment, client: Client, models: Models, docstrings: Path, kill: Callable[[], None]
+) -> Task:
+    victim = deployment.executor_names[_VICTIM]
     where = "weights from a package" if models.packaged else "weights from the hub"
     _step("Embed", f"all-MiniLM-L6-v2 ({where}); two executors pull subtasks of one task")
     task = client.embed(docstrings, model=models.embedding, column="text", id="name", project="demo")
     killed_at = 0.0
     held: list[int] = []
     with _printer() as printer:
-        for view in task.follow(timeout=1800):
+        for view in _views(deployment, task):
             printer.show(view)
             if not killed_at and view.done_share >= _KILL_SHARE and not task.ended:
                 held = [each.subtask_id for each in task.subtasks("acquired") if each.executor == victim]
@@ -143,11 +207,11 @@ def _tell_recovery(task: Task, victim: str, held: list[int]) -> None:
             _note("✓", f"subtask {event.subtask_id} was finished by {event.executor}", "green")
 
 
-def _complete(client: Client, models: Models, folder: Path, docstrings: Path) -> Task:
+def _complete(deployment: LocalDeployment, client: Client, models: Models, folder: Path) -> Task:
     from minions.local import demo_work
 
     prompts = folder / "prompts.jsonl"
-    demo_work.write_prompts(docstrings, prompts)
+    demo_work.write_prompts(folder / _DOCSTRINGS, prompts)
     _step("Complete", f"{demo_work.PROMPTS} prompts about some of them with SmolLM2-135M, by llama.cpp in process")
     task = client.complete(
         prompts,
@@ -159,7 +223,7 @@ def _complete(client: Client, models: Models, folder: Path, docstrings: Path) ->
         project="demo",
     )
     with _printer() as printer:
-        for view in task.follow(timeout=1800):
+        for view in _views(deployment, task):
             printer.show(view)
     return task
 
@@ -259,19 +323,14 @@ def _title() -> None:
 def _step(name: str, text: str) -> None:
     from minions.commands.output import to_stderr
 
-    first, *more = textwrap.wrap(text, max(40, shutil.get_terminal_size((100, 24)).columns - _INDENT - 1))
-    to_stderr((f"  {name:<{_INDENT - 2}}", "bold cyan"), first)
-    for line in more:
-        to_stderr(" " * _INDENT, line)
+    to_stderr((f"  {name:<{_INDENT - 2}}", "bold cyan"), text, indent=_INDENT)
 
 
 def _note(mark: str, text: str, style: str) -> None:
     from minions.commands.output import to_stderr
 
-    width = max(40, shutil.get_terminal_size((100, 24)).columns - _INDENT - 3)
-    for number, line in enumerate(textwrap.wrap(text, width)):
-        start = (mark, style or "dim") if number == 0 else " "
-        to_stderr(" " * _INDENT, start, " ", (line, style if style != "bold" else ""))
+    start = " " * _INDENT, (mark, style or "dim"), " "
+    to_stderr(*start, (text, style if style != "bold" else ""), indent=_INDENT + 2)
 
 
 def _say(text: str, style: str) -> None:

@@ -81,6 +81,8 @@ def _print_facts(run: Run, row: dict[str, Any]) -> None:
     facts += [("input", f"{path}  {sha256}") for path, sha256 in row["inputs"].items()]
     if row.get("host"):
         facts.append(("host", row["host"]))
+    if row.get("second_host"):
+        facts.append(("second start", f"on {row['second_host']}: whichever ends first counts"))
     if row.get("started_at"):
         facts.append(("started", f"{row['started_at']} (by the host's clock), took {span(row['seconds'])}"))
     if row.get("exit_code") is not None or row.get("signal") is not None:
@@ -96,9 +98,9 @@ def _print_facts(run: Run, row: dict[str, Any]) -> None:
 
 
 def _told(entry: LedgerView) -> str:
-    words = {"part": "delivered", "fault": "failed", "failed": "given up"}
+    words = {"part": "delivered", "fault": "failed", "failed": "given up", "second_start": "started a second time"}
     host = f" on {entry.executor}" if entry.executor else ""
     attempt = f", attempt {entry.job.attempt}" if entry.job is not None else ""
     lines = entry.message.strip().splitlines()
-    why = f": {lines[0] if lines else entry.reason}" if lines or entry.reason else ""
+    why = f": {lines[0] if lines else entry.reason.replace('_', ' ')}" if lines or entry.reason else ""
     return f"{entry.at:%Y-%m-%d %H:%M:%S}Z  {words.get(entry.entry, entry.entry)}{host}{attempt}{why}"

@@ -41,6 +41,7 @@ def job_row(run: Run, place: int, jobs: Mapping[str, JobHistory]) -> dict[str, A
         row |= {
             "state": _STATES.get(view.state, view.state),
             "host": view.host,
+            "second_host": view.second_host,
             "attempt": view.attempt,
             "exit_code": view.exit_code,
             "signal": view.signal,

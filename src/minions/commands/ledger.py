@@ -76,7 +76,7 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
                 str(row["job"]),
                 row["id"][:16],
                 state_cell(row["state"]),
-                row.get("host") or "–",
+                " and ".join(row[name] for name in ("host", "second_host") if row.get(name)) or "–",
                 str(row.get("attempt") or "–"),
                 span(row["seconds"]) if row.get("started_at") else "–",
                 bytes_text(row["output_bytes"]) if row.get("output_bytes") is not None else "–",

@@ -11,26 +11,27 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 Cell = str | tuple[str, str]
 _UNLIMITED_WIDTH = 10_000  # a pipe gets whole values, never an ellipsis
-MARKS = {
-    "completed": ("●", "green"),
+MARKS = {  # the shapes of the web interface
+    "submitted": ("○", "bright_black"),
+    "splitting": ("●", "blue"),
     "running": ("●", "blue"),
     "finishing": ("●", "blue"),
-    "splitting": ("◌", "blue"),
-    "submitted": ("○", "bright_black"),
+    "completed": ("✓", "green"),
     "failed": ("■", "red"),
-    "cancelled": ("□", "yellow"),
-    "paused": ("◆", "yellow"),
-    "done": ("●", "green"),
+    "cancelled": ("–", "yellow"),
+    "paused": ("‖", "yellow"),
     "queued": ("○", "bright_black"),
     "waiting": ("○", "bright_black"),
-    "busy": ("●", "green"),
-    "idle": ("○", "green"),
-    "starting": ("◌", "blue"),
-    "stopping": ("◌", "yellow"),
-    "offline": ("■", "bright_black"),
+    "done": ("✓", "green"),
+    "busy": ("●", "blue"),
+    "idle": ("◉", "green"),
+    "starting": ("○", "blue"),
+    "stopping": ("◆", "yellow"),
+    "offline": ("–", "bright_black"),
 }
 
 
@@ -52,12 +53,27 @@ def stdout_console() -> Console:
     return Console(width=_UNLIMITED_WIDTH, highlight=False)
 
 
-def to_stderr(*pieces: Cell, style: str = "") -> None:
-    """One sentence for people."""
+def to_stderr(*pieces: Cell, style: str = "", indent: int = 0) -> None:
+    """One sentence for people; on a terminal folded between words. indent: of all lines but the first."""
     from rich.console import Console
     from rich.text import Text
 
-    Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty()).print(Text.assemble(*pieces, style=style))
+    console = Console(stderr=True, highlight=False)
+    _print_folded(console, Text.assemble(*pieces, style=style), indent, is_terminal=sys.stderr.isatty())
+
+
+def print_sentence(*pieces: Cell, style: str = "", indent: int = 0) -> None:
+    """The same where the sentence is data."""
+    from rich.text import Text
+
+    _print_folded(stdout_console(), Text.assemble(*pieces, style=style), indent, is_terminal=sys.stdout.isatty())
+
+
+def _print_folded(console: Console, text: Text, indent: int, *, is_terminal: bool) -> None:
+    from minions.commands.folding import fold
+
+    # Not by rich, which folds links and commands as well: such a copy has a line end in it, and leads nowhere.
+    console.print(fold(text, console.width, indent) if is_terminal else text, soft_wrap=True)
 
 
 def to_stdout(text: str) -> None:
@@ -82,6 +98,9 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> No
     from rich.table import Table
     from rich.text import Text
 
+    if not sys.stdout.isatty():
+        _print_whole(columns, rows)
+        return
     console = stdout_console()
     shown = [index for index, column in enumerate(columns) if not column.wide_only or console.width >= 100]
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
@@ -99,18 +118,28 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> No
     console.print(table)
 
 
-def print_facts(facts: Iterable[tuple[str, Cell | list[Cell]]]) -> None:
-    """A name and a value in each line; values that are too long wrap under themselves."""
-    from rich.table import Table
+def _print_whole(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> None:
+    """A table for a pipe: every cell in full, and nothing behind the last of a row."""
     from rich.text import Text
 
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in facts:
-        pieces = value if isinstance(value, list) else [value]
-        table.add_row(name, Text.assemble(*pieces))
-    stdout_console().print(table)
+    lines = [[Text(column.title) for column in columns], *([Text.assemble(cell) for cell in row] for row in rows)]
+    widths = [max(line[index].cell_len for line in lines) for index in range(len(columns))]
+    console = stdout_console()
+    for line in lines:
+        for cell, column, width in zip(line, columns, widths, strict=True):
+            blank = width - cell.cell_len
+            cell.pad_left(blank) if column.justify == "right" else cell.pad_right(blank)
+        whole = Text("  ").join(line)
+        whole.rstrip()
+        console.print(whole, soft_wrap=True)
+
+
+def print_facts(facts: Iterable[tuple[str, Cell | list[Cell]]]) -> None:
+    """A name and a value in each line; values that are too long go on under themselves."""
+    known = list(facts)
+    width = max((len(name) for name, _ in known), default=0) + 2
+    for name, value in known:
+        print_sentence((name.ljust(width), "dim"), *(value if isinstance(value, list) else [value]), indent=width)
 
 
 def state_cell(state: str) -> Cell:

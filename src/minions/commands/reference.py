@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from minions.commands.main import program
 from minions.commands.registry import VerbGroup
+from minions.commands.tree import program
 
 _HEAD = """# Command line
 

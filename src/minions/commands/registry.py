@@ -6,11 +6,13 @@ keeps its heavy imports inside `command`, because `minions --help` imports all o
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Sequence
 from importlib import import_module
 from typing import Any, Final
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 TREE: Final[dict[str, tuple[str, ...]]] = {
@@ -50,6 +52,8 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
 }
 """How `minions --help` lists the verbs of TREE."""
 
+_NUMBER = re.compile(r"-\d")
+
 CONTEXT: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"]}
 
 
@@ -81,12 +85,33 @@ class VerbGroup(TyperGroup):
         return self.commands[cmd_name]
 
 
+class Verb(TyperCommand):
+    """A verb. What looks like a negative number is a value for it, and no option that there is not."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        with_value = {name for each in self.params if not getattr(each, "is_flag", True) for name in each.opts}
+        return super().parse_args(ctx, numbers_last(args, with_value))
+
+
+def numbers_last(args: Sequence[str], with_value: Collection[str]) -> list[str]:
+    """The words of a command line with `-5m` and the like behind a `--`, but for those that an option takes; pure."""
+    if "--" in args:
+        return list(args)
+    numbers = [
+        place
+        for place, word in enumerate(args)
+        if _NUMBER.match(word) and not (place and args[place - 1] in with_value)
+    ]
+    kept = [word for place, word in enumerate(args) if place not in numbers]
+    return [*kept, "--", *(args[place] for place in numbers)] if numbers else kept
+
+
 def _build(package: str, name: str) -> Any:
     if package == VerbGroup.package and TREE[name]:
         return build_group(f"{package}.{name}", name, TREE[name])
     module = import_module(f"{package}.{name.replace('-', '_')}")
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    app.command(name, context_settings=dict(CONTEXT), no_args_is_help=False)(module.command)
+    app.command(name, cls=Verb, context_settings=dict(CONTEXT), no_args_is_help=False)(module.command)
     return get_command(app)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
+from minions.commands.output import to_stderr
 from minions.hosts.board import Line, board, summary
 from minions.hosts.status import Status
 
@@ -56,6 +57,12 @@ class BoardPrinter:
         if line != self._said and (due or status.phase == "ended") and status.jobs:
             self._say(line)
             self._said, self._said_at = line, now
+
+    def warn(self, text: str) -> None:
+        """Say it even where nothing is shown."""
+        if self._live is None and self._stream is None:
+            to_stderr(text)
+        self._say(text)
 
     def _draw(self, live: Live, lines: list[Line]) -> None:
         from rich.text import Text

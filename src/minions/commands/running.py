@@ -63,8 +63,11 @@ class _Coordinator:
 
     def watch(self, show: BoardPrinter) -> Status:
         """Until the run has ended. Raises MinionsError when its coordinator is gone."""
-        gone = 0
+        gone, full = 0, False
         while True:
+            was_full, full = full, self.directory.is_full
+            if full and not was_full:  # the coordinator may not even be able to write down that it is
+                show.warn(f"The disk of {self.directory.root} is full. Free some space; the run goes on then.")
             status = read_status(self.directory.status)
             if status is not None and status.run == self.name:
                 show.show(status)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import socket
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from minions.commands import services
+
+log = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from minions.server.settings import ServerSettings
@@ -42,16 +45,7 @@ def command(
         ),
     ] = None,
     s3_region: Annotated[str | None, typer.Option("--s3-region", metavar="NAME", envvar="MINIONS_S3_REGION")] = None,
-    lease: Annotated[
-        float,
-        typer.Option(
-            "--lease",
-            metavar="SECONDS",
-            envvar="MINIONS_LEASE",
-            min=1,
-            help="An executor that is silent for so long loses its subtasks.",
-        ),
-    ] = 90.0,
+    lease: Annotated[float, services.lease_option("An executor that is silent for so long loses its subtasks.")] = 90.0,
     progress: Annotated[
         float,
         typer.Option(
@@ -62,12 +56,7 @@ def command(
             help="A busy executor reports so often.",
         ),
     ] = 15.0,
-    heartbeat: Annotated[
-        float,
-        typer.Option(
-            "--heartbeat", metavar="SECONDS", envvar="MINIONS_HEARTBEAT", min=0.1, help="Every executor does, too."
-        ),
-    ] = 300.0,
+    heartbeat: Annotated[float, services.heartbeat_option("Every executor does, too.")] = 300.0,
     accept_files: Annotated[
         bool,
         typer.Option(
@@ -84,6 +73,17 @@ def command(
             help="/metrics answers without a token: only where nobody else reaches this server.",
         ),
     ] = False,
+    trusted_proxies: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--trusted-proxy",
+            metavar="ADDRESS",
+            envvar="MINIONS_TRUSTED_PROXIES",
+            help="Believe the X-Forwarded-For of this address or network, like 10.0.0.0/8, to tell clients apart. "
+            "Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     admin_token: Annotated[str | None, typer.Option(envvar="MINIONS_ADMIN_TOKEN", hidden=True)] = None,
     executor_token: Annotated[str | None, typer.Option(envvar="MINIONS_EXECUTOR_TOKEN", hidden=True)] = None,
     log_json: services.LogJson = False,
@@ -118,10 +118,12 @@ def command(
         heartbeat_seconds=heartbeat,
         accepts_files=accept_files,
         metrics_open=metrics_open,
+        trusted_proxies=tuple(trusted_proxies or ()),
         admin_token=admin_token,
         executor_token=executor_token,
     )
     _check(settings)
+    log.info("starts with the database %s and objects in %s", services.place_of(settings.database_url), objects)
     with socket.socket(fileno=listen_fd) if listen_fd is not None else listen(host, port) as listening:
         services.run_service(lambda: serve(settings, listening), database_url=settings.database_url, uvloop=True)
 
@@ -147,7 +149,8 @@ def _check(settings: ServerSettings) -> None:
     from minions.objects.open import open_objects
 
     if problems := settings.problems():
-        raise services.invalid("--lease" if "lease" in problems[0] else "--label", problems[0])
+        named = next(each for each in ("lease", "label", "trusted-proxy") if each.replace("-", " ") in problems[0])
+        raise services.invalid(f"--{named}", problems[0])
     try:
         open_objects(settings.objects)
     except ValueError as error:

@@ -33,6 +33,16 @@ ParentFd = Annotated[
 ]
 
 
+def lease_option(says: str) -> Any:
+    """--lease, as this process means it."""
+    return typer.Option("--lease", metavar="SECONDS", envvar="MINIONS_LEASE", min=1, help=says)
+
+
+def heartbeat_option(says: str) -> Any:
+    """--heartbeat, as this process means it."""
+    return typer.Option("--heartbeat", metavar="SECONDS", envvar="MINIONS_HEARTBEAT", min=0.1, help=says)
+
+
 def begin(parent_fd: int | None, log_json: bool) -> None:
     """The first thing that such a process does."""
     from minions.runtime.logs import set_up_logs
@@ -73,7 +83,7 @@ def run_service(work: Callable[[], Coroutine[Any, Any, None]], *, database_url: 
         raise
     except Unavailable as error:
         if error.advice == Unavailable.hint:  # it speaks of requests; nothing was asked for here
-            error.advice = f"Start it, or correct --database-url, which names {_place(database_url)}."
+            error.advice = f"Start it, or correct --database-url, which names {place_of(database_url)}."
         report(error)
         raise typer.Exit(ERROR) from None
     except MinionsError as error:
@@ -101,11 +111,11 @@ def given_database_url(url: str) -> str:
     return url
 
 
-def _place(database_url: str) -> str:
-    """Where a database is, without the user and the password."""
+def place_of(database_url: str) -> str:
+    """Where a database is and its name, without the user and the password."""
     parts = urlsplit(database_url)
     socket = parse_qs(parts.query).get("host", ["the local socket"])
-    return parts.netloc.rpartition("@")[2] or socket[0]
+    return (parts.netloc.rpartition("@")[2] or socket[0]) + parts.path
 
 
 def read_secret(flag: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json as json_module
 import shutil
 import sys
@@ -111,6 +112,16 @@ def names_of(lists: Iterable[str]) -> tuple[str, ...]:
     return tuple(name.strip() for entry in lists for name in entry.split(",") if name.strip())
 
 
+def with_globs(names: Sequence[str]) -> list[str]:
+    """The names, with the files that match in place of each pattern that the shell left as it was."""
+    found: list[str] = []
+    for name in names:
+        is_pattern = any(mark in name for mark in "*?[") and "://" not in name and not Path(name).exists()
+        matching = sorted(glob.glob(name, recursive=True)) if is_pattern else []
+        found += matching or [name]
+    return found
+
+
 @contextmanager
 def _standard_input(names: Sequence[str], format: str | None) -> Generator[list[str]]:
     """The inputs, with `-` replaced by a file that holds what stdin said."""
@@ -158,6 +169,7 @@ def hand_in(
     quiet: bool,
 ) -> None:
     """Check everything, upload, submit, and wait when asked. Ends the command with its exit code."""
+    inputs = with_globs(inputs)
     with ExitStack() as stack:
         names = stack.enter_context(_standard_input(inputs, draft.input_format))
         draft, found = _checked(draft, params, names, inputs)
@@ -165,7 +177,7 @@ def hand_in(
         try:
             task = client.submit_inputs(draft, found, idempotency_key, progress)
         except ValidationFailed as error:
-            raise _by_flag(error, inputs, draft.kind) from None
+            raise _refused(_by_flag(error, inputs, draft.kind).errors) from None
     _say_submitted(task, found, json and not wait, quiet)
     if wait:
         raise typer.Exit(wait_for(task, timeout, quiet, json))
@@ -180,12 +192,13 @@ def _checked(
     wrong: list[FieldError] = []
     found: list[Input] = []
     given = dict(draft.parameters)
-    try:
-        for key in ("prompt", "system"):
-            if isinstance(given.get(key), str):
+    for key in ("prompt", "system"):
+        if isinstance(given.get(key), str):
+            try:
                 given[key] = text_of(f"--{key}", given[key])
-    except ValidationFailed as error:
-        wrong += error.errors
+            except ValidationFailed as error:
+                wrong += error.errors
+                del given[key]  # what is checked below must not be the file's name
     values, wrong_values = parameter_values(params, draft.kind)
     wrong += wrong_values
     draft = replace(draft, parameters=given | values)
@@ -198,8 +211,14 @@ def _checked(
     except ValidationFailed as error:
         wrong += _by_flag(error, inputs, draft.kind).errors
     if wrong:
-        raise ValidationFailed(wrong)
+        raise _refused(wrong)
     return draft, found
+
+
+def _refused(errors: list[FieldError]) -> ValidationFailed:
+    error = ValidationFailed(errors)
+    error.advice = "Correct what is named, and send it again; nothing was stored."
+    return error
 
 
 def _by_flag(error: ValidationFailed, inputs: Sequence[str], kind: ModelKind) -> ValidationFailed:

@@ -7,8 +7,9 @@ import os
 import shlex
 import signal
 import time
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -87,7 +88,7 @@ def command(
 
 
 async def _keep_up(deployment: LocalDeployment, show: bool) -> None:
-    """Until SIGINT, SIGTERM or SIGHUP, or until a part cannot be kept running; a second signal hurries."""
+    """Until it is told to stop, or until a part cannot be kept running."""
     began = time.monotonic()
 
     async def serve() -> None:
@@ -100,22 +101,31 @@ async def _keep_up(deployment: LocalDeployment, show: bool) -> None:
                 webbrowser.open(link)
             await deployment.failed()
 
-    serving = asyncio.create_task(serve())
+    await until_stopped(deployment, serve())
+
+
+async def until_stopped(deployment: LocalDeployment, work: Coroutine[Any, Any, None]) -> bool:
+    """Do it, or stop the deployment in order at SIGINT, SIGTERM or SIGHUP; a second signal hurries.
+
+    Returns whether it came to its end.
+    """
+    working = asyncio.create_task(work)
 
     def stop() -> None:
         if deployment.stopping:
             deployment.hurry()
         else:
-            serving.cancel()
+            working.cancel()
 
     loop = asyncio.get_running_loop()
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if each != signal.SIGHUP or signal.getsignal(each) != signal.SIG_IGN:  # nohup
             loop.add_signal_handler(each, stop)
     try:
-        await serving
+        await working
     except asyncio.CancelledError:
-        return
+        return False
+    return True
 
 
 def _welcome(deployment: LocalDeployment, link: str, seconds: float) -> None:
@@ -138,7 +148,7 @@ def _welcome(deployment: LocalDeployment, link: str, seconds: float) -> None:
     to_stderr(("● ", "green"), "Minions is ready at ", (deployment.server, "bold"), (f"  {seconds:.1f} s", "dim"))
     to_stderr()
     for name, text in lines:
-        to_stderr((f"  {name:<8}", "dim"), text)
+        to_stderr((f"  {name:<8}", "dim"), text, indent=10)
     to_stderr()
 
 

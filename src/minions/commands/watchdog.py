@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Annotated
 
 import typer
 
 from minions.commands import services
+
+log = logging.getLogger(__name__)
 
 _LONGEST_POLL_SECONDS = 5.0
 
@@ -15,22 +18,12 @@ def command(
     database_url: services.DatabaseUrl,
     lease: Annotated[
         float,
-        typer.Option(
-            "--lease",
-            metavar="SECONDS",
-            envvar="MINIONS_LEASE",
-            min=1,
-            help="An executor that is silent for so long loses its subtasks; the same as the server's.",
-        ),
+        services.lease_option("An executor that is silent for so long loses its subtasks; the same as the server's."),
     ] = 90.0,
     heartbeat: Annotated[
         float,
-        typer.Option(
-            "--heartbeat",
-            metavar="SECONDS",
-            envvar="MINIONS_HEARTBEAT",
-            min=0.1,
-            help="How often executors report; the same as the server's. Two missed ones make one offline.",
+        services.heartbeat_option(
+            "How often executors report; the same as the server's. Two missed ones make one offline."
         ),
     ] = 300.0,
     heartbeat_days: Annotated[
@@ -72,6 +65,8 @@ def command(
         silent_offline_seconds=2.2 * heartbeat,
         metrics_address=_address(metrics) if metrics else None,
     )
+    metrics_said = f", metrics at http://{metrics}/metrics" if metrics else ""
+    log.info("watches the database %s; lease %g s%s", services.place_of(settings.database_url), lease, metrics_said)
     services.run_service(lambda: watch(settings), database_url=settings.database_url, uvloop=True)
 
 

@@ -31,7 +31,7 @@ class ValidationFailed(MinionsError):
     """The request is not valid."""
 
     code = "validation_failed"
-    hint = "Correct the named fields and send it again; nothing was stored."
+    hint = "Correct what is named, and try again."
 
     def __init__(self, errors: list[FieldError]) -> None:
         self.errors = errors
@@ -55,6 +55,10 @@ class AccessDenied(MinionsError):
 
     code = "access_denied"
     hint = "Set MINIONS_TOKEN or pass --token-file FILE; `minions tokens create` makes a token."
+
+
+class TokenRefused(AccessDenied):
+    """The token is missing, unknown, expired or revoked."""
 
 
 class AcquirementLost(MinionsError):
@@ -114,6 +118,12 @@ class EngineFailed(MinionsError):
     """The engine stopped before it had an answer."""
 
     code = "engine_failed"
+
+
+class ParametersRefused(EngineFailed):
+    """The engine refuses every row with what the task asks of it."""
+
+    code = "parameters_refused"
 
 
 class ResultsDamaged(MinionsError):

@@ -9,7 +9,7 @@ from datetime import datetime
 from minions.domain.facts import seconds_between
 from minions.domain.objections import Effect, Objection, Topic
 from minions.domain.owner_policy import OwnerPolicy
-from minions.domain.owner_rules import Finding, heeded
+from minions.domain.owner_rules import WAIVERS, Finding, heeded
 from minions.domain.phrases import clock, duration
 
 
@@ -63,6 +63,8 @@ def _seen(last: Seen | None, found: Finding | None, now: datetime) -> Seen:
 
 def _stated(found: Finding, since: datetime, local: datetime) -> Objection:
     text = f"{found.words} since {clock(since, local)}" if found.is_dated else found.words
+    if not found.is_known:
+        text += f" (works anyway with {WAIVERS[found.topic]})"
     return Objection(found.topic, found.effect, text, since, found.until, is_known=found.is_known)
 
 

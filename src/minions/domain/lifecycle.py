@@ -71,6 +71,7 @@ class LedgerEntry(StrEnum):
     """What the ledger can say of a subtask. The last three are ends: at most one a subtask."""
 
     PART = "part"  # rows [part_start, part_end) were committed
+    SECOND_START = "second_start"  # it was started a second time, elsewhere, while it ran: the first to end counts
     RELEASED = "released"  # the executor gave it back: the owner came, or it shut down. No attempt
     LOST = "lost"  # the executor fell silent and the watchdog gave it back. Counts towards max_losses
     FAULT = "fault"  # the executor could not do it. Counts towards max_attempts

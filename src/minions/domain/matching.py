@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # Steps of a half, so that what needs 17 GB is not kept from a Mac that has 24.
-MEMORY_CLASSES_MB = tuple(sorted({size << step for step in range(10) for size in (1024, 1536)}))
+MEMORY_CLASSES_MB = tuple(sorted({size << step for step in range(15) for size in (1024, 1536)}))
+MOST_MEMORY_MB = MEMORY_CLASSES_MB[-1]  # 24 TB, which no machine lends to one model
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -41,8 +42,8 @@ class Capabilities:
 
 
 def memory_class(need_mb: int) -> int:
-    """The smallest class that holds `need_mb`, so that few distinct lanes exist."""
-    return next((size for size in MEMORY_CLASSES_MB if size >= need_mb), MEMORY_CLASSES_MB[-1])
+    """The smallest class that holds `need_mb`, so that few distinct lanes exist; beyond the last, the need itself."""
+    return next((size for size in MEMORY_CLASSES_MB if size >= need_mb), need_mb)
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,7 @@ _SOURCES: dict[WeightsFrom, str] = {
     "measured": "weights as measured by an executor",
     "cached": "weights in an executor's cache",
     "name": "weights guessed from the model's name",
-    "default": "a guess, since nothing is known of the model; say it with --memory",
+    "default": "a guess, since nothing is known of the model; say it with --memory-mb",
 }
 
 

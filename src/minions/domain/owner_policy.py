@@ -46,7 +46,7 @@ class OwnerPolicy:
 
     What it gives. keep_awake: while it works on mains. memory_mb: what a model may use; None: three quarters.
     disk_limit_bytes: all that the executor keeps. model_cache_limit_bytes: models among that. minimum_free_disk_bytes:
-    of the disk, for the owner. kinds: embed, complete, command. teams: served; empty: all. preferences: dearest first.
+    of the disk, for the owner. kinds: embed, complete. teams: served; empty: all. preferences: dearest first.
     """
 
     mode: Mode = Mode.AUTO

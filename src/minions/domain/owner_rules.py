@@ -15,7 +15,8 @@ from minions.domain.presence import Presence
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one rule says. words: a clause. is_dated: people want to hear since when. until: when it ends, if known."""
+    """What one rule says. words: a clause. is_dated: people want to hear since when. until: when it ends, if known.
+    is_known: False when the signal could not be read; then WAIVERS tells the way out."""
 
     topic: Topic
     effect: Effect
@@ -24,6 +25,19 @@ class Finding:
     until: datetime | None = None
     is_known: bool = True
 
+
+WAIVERS = {
+    Topic.PRESENCE: "start_after_idle_minutes = 0",
+    Topic.PROGRAM: "excluding_programs = []",
+    Topic.POWER: "mains_only = false",
+    Topic.BATTERY: "minimum_battery_percent = 0",
+    Topic.THERMAL: 'highest_thermal = "any"',
+    Topic.MEMORY: 'highest_memory_pressure = "any"',
+    Topic.CPU: 'most_other_cpu_percent = "any"',
+    Topic.NETWORK: "allow_metered = true",
+    Topic.DISK: "minimum_free_disk_gb = 0",
+}
+"""The line of the owner's file that no longer asks for a signal."""
 
 Rule = Callable[[OwnerPolicy, Facts], Finding | None]
 

@@ -1,10 +1,28 @@
-"""How times are said to people: "40 s", "5 min", "14:02", "Fri 18:30"."""
+"""How things are said to people: times as "40 s", "5 min", "14:02", "Fri 18:30"; several reasons as a short one."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")  # not strftime's, which follow the locale
+_MOST_TOLD = 2
+_CLAUSE_CHARACTERS = 160
+
+
+def shortened(text: str, characters: int) -> str:
+    """The text, or as many whole words of it as there is room for."""
+    if len(text) <= characters:
+        return text
+    begin = text[: characters - 1]
+    whole = begin if text[characters - 1].isspace() else begin.rpartition(" ")[0]
+    return (whole or begin).rstrip(" ,;:(") + "…"
+
+
+def summed_up(reasons: Sequence[str]) -> str:
+    """The first reasons, each shortened, and how many more there are."""
+    more = f"; and {len(reasons) - _MOST_TOLD} more" if len(reasons) > _MOST_TOLD else ""
+    return "; ".join(shortened(reason, _CLAUSE_CHARACTERS) for reason in reasons[:_MOST_TOLD]) + more
 
 
 def duration(seconds: float) -> str:

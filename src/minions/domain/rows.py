@@ -49,7 +49,8 @@ class Outcome:
     """What an engine made of one row. `code` None means that it worked.
 
     vector: float32, little endian, `4 * dimension` bytes. input_tokens: as the model counted them, before any cut.
-    truncated: the model saw only a part of the input. finish_reason: `stop`, `length`, or as the engine says.
+    truncated: the model saw only a part of the input. seen_tokens: how many tokens that part had; None of a row that
+    was not cut. finish_reason: `stop`, `length`, or as the engine says.
     """
 
     code: RowCode | None = None
@@ -61,3 +62,4 @@ class Outcome:
     input_tokens: int | None = None
     output_tokens: int | None = None
     truncated: bool = False
+    seen_tokens: int | None = None

@@ -7,11 +7,18 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from minions.domain.errors import FieldError
 from minions.domain.jobs import path_problem
+from minions.domain.json_schema import schema_problem
+
+
+def _with_kind(schema: dict[str, Any]) -> None:
+    """In a message it must be said which kind it is, although what is made here knows it by its class."""
+    schema["required"] = sorted({*schema.get("required", ()), "kind"})
 
 
 class _Parameters(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_with_kind)
 
     id: str | None = Field(None, description="Column whose value names a row; carried into the output.")
     keep: tuple[str, ...] = Field((), description="Columns to carry into the output.")
@@ -94,7 +101,13 @@ class CompleteParameters(_Parameters):
     def columns(self) -> list[str]:
         """Input columns that the prompt names, in order. Raises ValueError for a malformed template."""
         names: list[str] = []
-        for _, name, spec, conversion in string.Formatter().parse(self.prompt):
+        try:
+            pieces = list(string.Formatter().parse(self.prompt))
+        except ValueError:
+            raise ValueError(
+                "prompt: a brace stands alone: write {column} for a row's value, and {{ or }} for the brace itself"
+            ) from None
+        for _, name, spec, conversion in pieces:
             if name is None:
                 continue
             if not name or spec or conversion:
@@ -124,7 +137,7 @@ class CommandInput(BaseModel):
 
     path: str = Field(description="Where jobs find it, from the project's directory.")
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
-    size_bytes: int = Field(ge=0, lt=2**63)
+    size_bytes: int = Field(ge=0, le=2**53 - 1)
     object: str | None = Field(None, pattern=r"^upl_[0-9a-z]{1,13}$")
 
     @model_validator(mode="after")
@@ -137,7 +150,7 @@ class CommandInput(BaseModel):
 class CommandParameters(BaseModel):
     """How commands are run. The task's input is a file of jobs, one line each; each job has one output."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_with_kind)
 
     # What tasks with rows have and these have not, so that both can be asked.
     id: ClassVar[None] = None
@@ -155,6 +168,10 @@ class CommandParameters(BaseModel):
     idempotent: bool = Field(
         False, description="A job may be run elsewhere while its silent host may still be running it."
     )
+    second_start: bool = Field(
+        False,
+        description="When nothing waits, what has run longest is started a second time; the first to end counts.",
+    )
     inputs: tuple[CommandInput, ...] = Field((), max_length=1000, description="Files that all jobs read.")
     command: tuple[str, ...] = Field((), max_length=1000, description="The template of the jobs, for people.")
     setup_sha256: str | None = Field(
@@ -168,6 +185,12 @@ class CommandParameters(BaseModel):
             raise ValueError("inputs: two of them have the same path")
         return self
 
+    @model_validator(mode="after")
+    def _only_harmless_second_starts(self) -> CommandParameters:
+        if self.second_start and not self.idempotent:
+            raise ValueError("second_start needs idempotent = true: the job runs twice at the same time")
+        return self
+
     def columns(self) -> list[str]:
         """Commands read no columns."""
         return []
@@ -177,3 +200,19 @@ RowParameters = Annotated[EmbedParameters | CompleteParameters, Field(discrimina
 """What tasks ask whose subtasks are rows."""
 
 Parameters = Annotated[EmbedParameters | CompleteParameters | CommandParameters, Field(discriminator="kind")]
+
+# More than any model has. Not in the models: tasks that are stored already are read by them.
+_MOST = {"dimensions": 65_536, "top_k": 1_000_000}
+
+
+def demand_errors(parameters: Parameters) -> list[FieldError]:
+    """What no engine can do of what a new task asks for; pure."""
+    errors: list[FieldError] = []
+    for name, most in _MOST.items():
+        value: int | None = getattr(parameters, name, None)
+        if value is not None and value > most:
+            errors.append(FieldError(f"parameters.{name}", "too_large", f"must be at most {most:,}"))
+    schema = parameters.output_schema if isinstance(parameters, CompleteParameters) else None
+    if schema is not None and (problem := schema_problem(schema)):
+        errors.append(FieldError("parameters.output_schema", "bad_schema", f"is no JSON schema: {problem}"))
+    return errors

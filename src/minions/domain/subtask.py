@@ -64,6 +64,11 @@ class PartCommit:
     kept_rows: int | None = None
     unfinished: bool = False
 
+    @property
+    def is_job(self) -> bool:
+        """Whether it is the output of a command."""
+        return "job" in self.detail
+
 
 @dataclass(frozen=True, slots=True)
 class GiveBack:
@@ -85,10 +90,11 @@ class GiveBack:
 
 @dataclass(frozen=True, slots=True)
 class GivenBack:
-    """What became of it: queued again, or set aside for good."""
+    """What became of it: queued again, or set aside for good. goes_on: neither, since it runs in another place, too."""
 
     acquirement_id: int
     executor_id: int
     task_id: int
     subtask_id: int
     queued: bool
+    goes_on: bool = False

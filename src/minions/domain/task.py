@@ -15,7 +15,7 @@ from minions.domain.specification import CommandParameters, Parameters
 @dataclass(frozen=True, slots=True)
 class Specification:
     """All that a task asks for and that never changes. Stored as JSON. need: what memory it needs, and how that is
-    known, for people."""
+    known, for people. row_bytes: of the first rows of its input, on average; None where rows are not told by bytes."""
 
     parameters: Parameters
     inputs: tuple[str, ...]
@@ -23,6 +23,7 @@ class Specification:
     output_format: str
     subtask_bytes: int | None
     need: str = ""
+    row_bytes: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,12 @@ class NewTask:
         """Whether what an executor holds of it stays its own when it falls silent: it may be running it still."""
         parameters = self.specification.parameters
         return isinstance(parameters, CommandParameters) and not parameters.idempotent
+
+    @property
+    def second_start(self) -> bool:
+        """Whether what runs longest of it may be started a second time when nothing of it waits."""
+        parameters = self.specification.parameters
+        return isinstance(parameters, CommandParameters) and parameters.second_start
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 
 from minions.domain.errors import AccessDenied, MinionsError, SessionReplaced
+from minions.domain.phrases import summed_up
 from minions.executor.beats import Beats
 from minions.executor.circuit import Circuit
 from minions.executor.endings import Endings
@@ -68,6 +69,7 @@ class Agent:
         self._exclusions = Exclusions(monotonic)
         self._samples = Samples(monotonic)
         self._idle_since = monotonic()
+        self._told: list[str] = []
         bench.when_hungry(self._changed.set)
         self.beats = Beats(link, self._sample, self._drop_lost, monotonic)
         self.beats.leaves = self._exclusions.leaves
@@ -189,6 +191,7 @@ class Agent:
         if self._unsettled:
             await self.beats.heartbeat(session)
             self._unsettled = False
+        await self.beats.settle(session)
 
     async def _pause(self, seconds: float) -> None:
         """Wait, unless the executor is stopped; that a subtask ends meanwhile does not bring the server back."""
@@ -217,20 +220,27 @@ class Agent:
             self._note_idle()
             if self._monotonic() - self._idle_since > _IDLE_UNLOAD_SECONDS:
                 await self._bench.unload()
-        request = AcquireRequest(
-            executor=session.answer.executor,
-            session=session.answer.session,
-            holds=session.holds(),
-            exclude=self._exclusions.tasks(),
-            offer=self.beats.offer,
-            wait_seconds=self._poll_seconds(),
-        )
-        answer = await unless(self._interrupted, self._link.acquire(request))
-        if answer is None:
-            return None
+        with session.hearing.asking() as ask:
+            claim = session.hearing.claim()
+            request = AcquireRequest(
+                executor=session.answer.executor,
+                session=session.answer.session,
+                holds=session.holds(),
+                heard_until=claim.heard_until,
+                exclude=self._exclusions.tasks(),
+                offer=self.beats.offer,
+                wait_seconds=self._poll_seconds(),
+            )
+            answer = await unless(self._interrupted, self._link.acquire(request))
+            if answer is None:
+                return None
+            ask.is_heard = True
+        if answer.newest is not None:
+            session.hearing.note(claim, answer.newest)
         self._drop_lost(session, answer.lost)
-        if answer.assignment is None and answer.reasons and not session.runs:
-            self.beats.note("idle", "; ".join(answer.reasons)[:500])
+        if answer.assignment is None and not session.runs:
+            self._told = answer.reasons
+            self._note_idle()
         return answer.assignment
 
     def _poll_seconds(self) -> float:
@@ -263,6 +273,7 @@ class Agent:
         finally:
             session.runs.pop(run.assignment.acquirement, None)
             self._samples.add_rows(run.rows_done)
+            self._told = []
             if not session.runs and not self._stopping.is_set():
                 self._note_idle()  # the loop may be in the middle of asking
             self._idle_since = self._monotonic()
@@ -299,4 +310,6 @@ class Agent:
             self._history.add(run.assignment, run.rows_committed, run.rows_waiting, run.seconds, ended, reason)
 
     def _note_idle(self) -> None:
-        self.beats.note("idle", "; ".join(self._exclusions.reasons())[:500] or "waiting for work")
+        """What is left alone is told as the server tells it, who knows which tasks have ended meanwhile."""
+        known = self._exclusions.reasons()
+        self.beats.note("idle", summed_up(self._told or known) if known else "waiting for work")

@@ -9,12 +9,15 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from minions.domain.errors import MinionsError, SessionReplaced
+from minions.domain.phrases import shortened
 from minions.executor.server_link import ServerLink
 from minions.executor.session import Session
 from minions.runtime.loops import happens
 from minions.wire.executor import BeatAnswer, ExecutorState, HeartbeatRequest, Offer, ProgressRequest
 
 _IDLE_BEAT_SECONDS = 60.0
+_UNSETTLED_BEAT_SECONDS = 1.0
+_BEATS_TO_SETTLE = 2  # the first brings a mark that is newer than what was lost, the second says so
 _FLICKER_SECONDS = 1.0  # states of work that follow one another faster are told once
 _REASON_CHARACTERS = 500
 
@@ -63,14 +66,14 @@ class Beats:
     def note(self, state: ExecutorState, reason: str) -> None:
         """What the work is doing."""
         before = self.state
-        self._work = (state, reason[:_REASON_CHARACTERS])
+        self._work = (state, shortened(reason, _REASON_CHARACTERS))
         if self.state != before:
             self._changed.set()
 
     def note_owner(self, state: ExecutorState | None, reason: str = "") -> None:
         """What the owner wants; None: nothing that keeps it from working. The server hears of it without delay."""
         before = self.state
-        self._owner = None if state is None else (state, reason[:_REASON_CHARACTERS])
+        self._owner = None if state is None else (state, shortened(reason, _REASON_CHARACTERS))
         if self.state != before:
             self._tell_now()
 
@@ -124,6 +127,7 @@ class Beats:
         state, reason = self.state
         offer, device = self._offer, self._device
         runs = session.all_runs()
+        claim = session.hearing.claim()
         answer = await self._link.heartbeat(
             HeartbeatRequest(
                 executor=session.answer.executor,
@@ -131,6 +135,7 @@ class Beats:
                 state=state,
                 reason=reason,
                 holds=list(runs),
+                heard_until=claim.heard_until,
                 offer=offer,
                 leaves=self.leaves(),
                 device=device,
@@ -139,7 +144,15 @@ class Beats:
         )
         if self._device is device:
             self._device = None  # the server knows
+        session.hearing.note(claim, answer.newest)
         self._on_lost(session, answer.lost)
+
+    async def settle(self, session: Session) -> None:
+        """Let the server take back what it handed out in an answer that was lost."""
+        for _ in range(_BEATS_TO_SETTLE):
+            if session.hearing.is_settled:
+                return
+            await self.heartbeat(session)
 
     async def _beat(self, session: Session) -> None:
         """Raises SessionReplaced. Whatever else fails is tried again."""
@@ -163,6 +176,8 @@ class Beats:
                 heartbeat_at = self._monotonic() + (answer.heartbeat_seconds if told else 0)
             busy = session.runs or not told
             pause = min(answer.heartbeat_seconds, answer.progress_seconds if busy else _IDLE_BEAT_SECONDS)
+            if told and not session.hearing.is_settled:
+                pause = min(pause, _UNSETTLED_BEAT_SECONDS)
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._changed.wait()
@@ -170,6 +185,14 @@ class Beats:
 
     async def _report(self, session: Session) -> BeatAnswer:
         rows = {acquirement: run.rows_waiting for acquirement, run in session.all_runs().items()}
-        return await self._link.progress(
-            ProgressRequest(executor=session.answer.executor, session=session.answer.session, rows=rows)
+        claim = session.hearing.claim()
+        answer = await self._link.progress(
+            ProgressRequest(
+                executor=session.answer.executor,
+                session=session.answer.session,
+                rows=rows,
+                heard_until=claim.heard_until,
+            )
         )
+        session.hearing.note(claim, answer.newest)
+        return answer

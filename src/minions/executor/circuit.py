@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from minions.domain import phrases
-from minions.domain.errors import InputUnreadable, MinionsError, ModelUnavailable
+from minions.domain.errors import InputUnreadable, MinionsError, ModelUnavailable, ParametersRefused
 from minions.domain.policy import Order, OrderKind
 from minions.executor.orders import write_private
 
@@ -40,7 +40,8 @@ class _Opened:
 class Circuit:
     """Open, nothing is acquired. It opens when three tasks failed here with none done in between, or five of the last
     ten subtasks of at least two tasks. Much later one more is tried: if that works it closes, else the next rest is
-    longer. A model that is not there is the task's fault, and an unreadable input most likely is: it counts half.
+    longer. A model that is not there is the task's fault, as are parameters that the engine refuses; an unreadable
+    input most likely is: it counts half.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class Circuit:
 
     def fault(self, task: str, error: MinionsError) -> None:
         """A subtask of this task could not be done here."""
-        if isinstance(error, ModelUnavailable):
+        if isinstance(error, ModelUnavailable | ParametersRefused):
             return
         is_input = isinstance(error, InputUnreadable)
         self._failing[task] = max(self._failing.get(task, 0.0), 0.5 if is_input else 1.0)

@@ -32,6 +32,7 @@ def pack_outcomes(outcomes: Sequence[tuple[int, Outcome]]) -> bytes:
             outcome.input_tokens,
             outcome.output_tokens,
             outcome.truncated,
+            outcome.seen_tokens,
             None if outcome.vector is None else len(outcome.vector),
         ]
         for key, outcome in outcomes
@@ -43,7 +44,7 @@ def unpack_outcomes(rows: list[list[Any]], payload: bytes) -> list[tuple[int, Ou
     """The outcomes of one frame, in the order in which they were packed."""
     outcomes: list[tuple[int, Outcome]] = []
     at = 0
-    for key, code, message, text, thinking, finish_reason, input_tokens, output_tokens, truncated, size in rows:
+    for key, code, message, text, thinking, finish_reason, input_tokens, output_tokens, truncated, seen, size in rows:
         vector = None if size is None else payload[at : at + size]
         at += size or 0
         outcome = Outcome(
@@ -56,6 +57,7 @@ def unpack_outcomes(rows: list[list[Any]], payload: bytes) -> list[tuple[int, Ou
             input_tokens,
             output_tokens,
             truncated,
+            seen,
         )
         outcomes.append((key, outcome))
     return outcomes

@@ -16,7 +16,15 @@ from typing import Any
 
 import psutil
 
-from minions.domain.errors import DiskFull, DoesNotFit, EngineFailed, MinionsError, ModelUnavailable, Unavailable
+from minions.domain.errors import (
+    DiskFull,
+    DoesNotFit,
+    EngineFailed,
+    MinionsError,
+    ModelUnavailable,
+    ParametersRefused,
+    Unavailable,
+)
 from minions.domain.rows import Outcome
 from minions.executor.engine_frames import LENGTHS, pack, unpack_outcomes
 from minions.executor.engine_host import FACTS, REQUEST
@@ -35,7 +43,8 @@ _ENVIRONMENT = {
     "HF_HUB_DISABLE_TELEMETRY": "1",
 }
 _ERRORS: dict[str, type[MinionsError]] = {
-    error.code: error for error in (ModelUnavailable, EngineFailed, DoesNotFit, DiskFull, Unavailable)
+    error.code: error
+    for error in (ModelUnavailable, EngineFailed, ParametersRefused, DoesNotFit, DiskFull, Unavailable)
 }
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from minions.domain.phrases import shortened
 from minions.executor.plan import exclusion_seconds
 
 _MOST_TOLD = 256
@@ -52,7 +53,9 @@ class Exclusions:
 
     def leaves(self) -> dict[str, str]:
         """The same for the server: the reasons by task."""
-        return {task: exclusion.reason[:_REASON_CHARACTERS] for task, exclusion in self._in_force()[-_MOST_TOLD:]}
+        return {
+            task: shortened(exclusion.reason, _REASON_CHARACTERS) for task, exclusion in self._in_force()[-_MOST_TOLD:]
+        }
 
     def seconds_left(self) -> float | None:
         """Until the first of them may be tried again; None when there is none."""

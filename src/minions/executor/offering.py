@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import get_args
 
+from minions.domain.choices import ModelKind
 from minions.domain.policy import OwnerPolicy, preferred
 from minions.wire.executor import Offer
 
-KINDS = ("embed", "complete")
 _MOST_PREFERENCES = 64
 
 
@@ -31,7 +32,7 @@ def offer_of(flags: Flags, policy: OwnerPolicy, now: datetime) -> Offer:
     ordered = [*(str(each) for each in preferred(policy.preferences, now)), *flags.preferences]
     return Offer.model_validate(
         {
-            "kinds": [kind for kind in KINDS if kind in allowed],
+            "kinds": [kind for kind in get_args(ModelKind) if kind in allowed],
             "memory_mb": flags.memory_mb or policy.memory_mb or flags.default_memory_mb,
             "teams": list(policy.teams) or None,
             "preferences": list(dict.fromkeys(ordered))[:_MOST_PREFERENCES],

@@ -7,15 +7,20 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, cast
+from typing import Any, cast, get_args
 
+from minions.domain.choices import ModelKind
 from minions.domain.facts import Pressure, Thermal
 from minions.domain.names import NAME, NAME_RULE, Preference
 from minions.domain.owner_policy import GIGABYTE, Mode, OnReturn, OwnerPolicy
 from minions.domain.preferences import TimedPreference
 from minions.domain.schedule import Schedule, Span
 
-KINDS = ("embed", "complete", "command")
+_KINDS = get_args(ModelKind)
+_NO_COMMANDS = (
+    "'command': a machine that is lent runs no programs of other people; an executor of commands is one of its own, "
+    "`minions executor --kind command`"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +99,11 @@ def _programs(value: Any) -> tuple[str, ...]:
 
 def _kinds(value: Any) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(_texts(value)))
-    wrong = [kind for kind in found if kind not in KINDS]
+    if "command" in found:
+        raise ValueError(_NO_COMMANDS)
+    wrong = [kind for kind in found if kind not in _KINDS]
     if wrong or not found:
-        raise ValueError(f"{', '.join(map(repr, wrong)) or 'an empty list'}: known are {', '.join(KINDS)}")
+        raise ValueError(f"{', '.join(map(repr, wrong)) or 'an empty list'}: known are {', '.join(_KINDS)}")
     return found
 
 
@@ -275,8 +282,7 @@ OWNER_KEYS: tuple[OwnerKey, ...] = (
         "kinds",
         _kinds,
         _say,
-        'Kinds of work: "embed", "complete", and "command", which runs programs of other people and is off unless it '
-        "stands here.",
+        'Kinds of work: "embed", "complete".',
     ),
     OwnerKey("teams", "teams", _teams, _say, "Work only for these teams. Empty: for all that the server lets in."),
     OwnerKey(

@@ -26,14 +26,14 @@ class Watched:
 class OwnerFileWatcher:
     """Looks at the owner's file, and at the preferences that were given by hand.
 
-    Until a file was there, `absent` counts. One that is broken from the start is taken for mode = never: what its owner
-    wanted is not known. One that breaks or goes later leaves what it last said.
+    Until a file was there, the machine is dedicated. One that is broken from the start is taken for mode = never: what
+    its owner wanted is not known. One that breaks or goes later leaves what it last said.
     """
 
-    def __init__(self, path: Path, preferences: Path, absent: OwnerPolicy = DEDICATED) -> None:
+    def __init__(self, path: Path, preferences: Path) -> None:
         self._path = path
         self._preferences_path = preferences
-        self._policy = absent
+        self._policy = DEDICATED
         self._problem = ""
         self._preferences: tuple[TimedPreference, ...] = ()
         self._preferences_problem = ""

@@ -6,9 +6,11 @@ from collections import Counter
 
 from minions.domain.errors import InputUnreadable
 from minions.domain.inputs import Compression, Format, InputFormat
+from minions.formats.column_names import are_names
 from minions.formats.compressed import decompressed
-from minions.formats.csv import MAX_HEADER_BYTES, Header, find_header
+from minions.formats.csv import BYTE_ORDER_MARK, MAX_HEADER_BYTES, Header, find_header
 from minions.formats.refusal import RecordRefused
+from minions.formats.resembling import is_like_csv, json_kind, saying
 from minions.formats.source import ByteSource
 
 _HEAD_BYTES = 64 << 10
@@ -26,6 +28,7 @@ _ENDINGS: dict[str, Format] = {
 _FORMATS: dict[str, Format] = {"jsonl": "jsonl", "ndjson": "jsonl", "csv": "csv", "tsv": "csv", "parquet": "parquet"}
 _OTHER_CONTAINERS = {
     b"PK\x03\x04": "a zip archive",
+    b"\xd0\xcf\x11\xe0": "an old Office file",
     b"BZh": "bzip2 data",
     b"\xfd7zXZ\x00": "xz data",
     b"7z\xbc\xaf": "a 7z archive",
@@ -33,25 +36,29 @@ _OTHER_CONTAINERS = {
     b"ARROW1": "an Arrow file",
     b"SQLite format 3": "an SQLite database",
 }
+_WORKBOOK_SIGNS = (b"[Content_Types].xml", b"xl/workbook", b"xl/worksheets")
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def detect(source: ByteSource, format: str | None = None) -> InputFormat:
     """How to read the object. `format` (jsonl, csv, tsv, parquet) overrides the file name's ending.
 
-    An empty JSONL or CSV file is allowed: it has no rows. Raises InputUnreadable, whose message names the object, what
-    was expected, what was found, and the way out.
+    Content that is clearly something else than the name says is refused; where a format is given, the content tells the
+    compression. An empty JSONL or CSV file is allowed: it has no rows. Raises InputUnreadable, whose message names the
+    object, what was expected, what was found, and the way out.
     """
     stem, named_compression = _without_compression_ending(source.name.lower())
     wanted = _wanted_format(source, format, stem)
     first = source.read(0, _HEAD_BYTES)
-    compression = _compression(source, first, named_compression)
+    compression = _compression(source, first, named_compression, named=format is None and wanted is not None)
     if wanted == "parquet" or (wanted is None and first.startswith(b"PAR1")):
         return _parquet(source, first, compression)
     head, complete = _plain_head(source, compression, _HEAD_BYTES)
     _refuse_other_containers(source, head, wanted)
     _refuse_binary(source, head, wanted)
     if (wanted or _guess(source, head)) == "csv":
+        if format is None:
+            _refuse_json(source, head, complete)
         return _csv(source, compression, prefer_tab=stem.endswith(".tsv") or format == "tsv")
     _check_lines(source, head, complete)
     return InputFormat("jsonl", compression)
@@ -72,7 +79,8 @@ def _wanted_format(source: ByteSource, format: str | None, stem: str) -> Format 
     return _FORMATS[format]
 
 
-def _compression(source: ByteSource, first: bytes, named: Compression) -> Compression:
+def _compression(source: ByteSource, first: bytes, by_name: Compression, *, named: bool) -> Compression:
+    """by_name: the compression that the name ends in. named: the name alone tells the format."""
     found: Compression = "none"
     if first.startswith(b"\x1f\x8b"):
         found = "gzip"
@@ -80,11 +88,17 @@ def _compression(source: ByteSource, first: bytes, named: Compression) -> Compre
         0x50 <= first[:1].ljust(1)[0] <= 0x5F and first[1:4] == b"\x2a\x4d\x18"
     ):
         found = "zstd"
-    if named != "none" and found != named:
+    if by_name != "none" and found != by_name:
         what = "an empty file" if not first else "plain data" if found == "none" else f"{found} data"
         raise InputUnreadable(
-            f"{source.name}: expected {named} data by the file name, found {what}; "
+            f"{source.name}: expected {by_name} data by the file name, found {what}; "
             f"rename the file to what it is, or write it again"
+        )
+    if named and found != by_name and not source.name.lower().endswith(".parquet"):
+        ending = {"gzip": ".gz", "zstd": ".zst"}[found]
+        raise InputUnreadable(
+            f"{source.name}: expected plain text by the file name, found {found} data; rename it to "
+            f"{source.name}{ending}, or name the format inside with --format (input_format in Python and REST)"
         )
     return found
 
@@ -97,12 +111,9 @@ def _parquet(source: ByteSource, first: bytes, compression: Compression) -> Inpu
         )
     size = source.size_bytes
     if not first.startswith(b"PAR1"):
-        what = (
-            "an encrypted Parquet file" if first.startswith(b"PARE") else "an empty file" if not first else "other data"
-        )
         raise InputUnreadable(
-            f"{source.name}: expected a Parquet file (it begins with PAR1), found {what}; "
-            f"write it again as plain Parquet, or name its format (jsonl, csv)"
+            f"{source.name}: expected a Parquet file (it begins with PAR1), found {_instead_of_parquet(first)}; "
+            f"write it again as plain Parquet, or name its format with --format (input_format in Python and REST)"
         )
     if size < 12 or source.read(size - 4, size) != b"PAR1":
         raise InputUnreadable(
@@ -110,6 +121,27 @@ def _parquet(source: ByteSource, first: bytes, compression: Compression) -> Inpu
             f"upload it again"
         )
     return InputFormat("parquet")
+
+
+def _instead_of_parquet(first: bytes) -> str:
+    if not first:
+        return "an empty file"
+    if first.startswith(b"PARE"):
+        return "an encrypted Parquet file"
+    found = _container(first)
+    if found is not None:
+        return found
+    lines = first.removeprefix(BYTE_ORDER_MARK).lstrip().split(b"\n")[:_SAMPLE_LINES]
+    if kind := json_kind(lines[0], is_whole=len(lines) > 1):
+        return f"a JSON {kind} on the first line"
+    return "what looks like CSV" if is_like_csv([line for line in lines[:2] if line]) else "other data"
+
+
+def _container(head: bytes) -> str | None:
+    found = next((what for magic, what in _OTHER_CONTAINERS.items() if head.startswith(magic)), None)
+    if found == "a zip archive" and any(sign in head for sign in _WORKBOOK_SIGNS):
+        return "an Excel workbook"
+    return found
 
 
 def _plain_head(source: ByteSource, compression: Compression, limit_bytes: int) -> tuple[bytes, bool]:
@@ -132,13 +164,13 @@ def _expected(wanted: Format | None) -> str:
 def _refuse_other_containers(source: ByteSource, head: bytes, wanted: Format | None) -> None:
     if head.startswith(b"PAR1"):
         raise InputUnreadable(
-            f"{source.name}: expected {_expected(wanted)}, found a Parquet file; pass the format parquet, or rename it"
+            f"{source.name}: expected {_expected(wanted)}, found a Parquet file; rename it, or {saying('parquet')}"
         )
-    for magic, what in _OTHER_CONTAINERS.items():
-        if head.startswith(magic):
-            raise InputUnreadable(
-                f"{source.name}: expected {_expected(wanted)} (plain, gzip or zstd), found {what}; unpack or convert it"
-            )
+    if (what := _container(head)) is not None:
+        way_out = "save it as CSV (UTF-8)" if "Excel" in what or "Office" in what else "unpack or convert it"
+        raise InputUnreadable(
+            f"{source.name}: expected {_expected(wanted)} (plain, gzip or zstd), found {what}; {way_out}"
+        )
 
 
 def _refuse_binary(source: ByteSource, head: bytes, wanted: Format | None) -> None:
@@ -159,20 +191,33 @@ def _refuse_binary(source: ByteSource, head: bytes, wanted: Format | None) -> No
 
 
 def _guess(source: ByteSource, head: bytes) -> Format:
-    if head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
+    if head.removeprefix(BYTE_ORDER_MARK).lstrip()[:1] in (b"{", b"["):
         return "jsonl"
     raise InputUnreadable(
         f"{source.name}: expected a name that ends in .jsonl, .ndjson, .csv, .tsv or .parquet (with .gz or .zst if "
-        f"compressed), found another and content that does not tell; rename the file, or pass its format"
+        f"compressed), found another and content that does not tell; rename the file, or name its format with "
+        f"--format (input_format in Python and REST)"
     )
+
+
+def _refuse_json(source: ByteSource, head: bytes, complete: bool) -> None:
+    """A first line of JSON would be taken for the names of columns."""
+    first, newline, _ = head.removeprefix(BYTE_ORDER_MARK).lstrip().partition(b"\n")
+    kind = json_kind(first, is_whole=bool(newline) or complete)
+    if kind is not None:
+        also = "" if kind == "object" else ", with one object a line (jq -c '.[]' makes that of an array)"
+        raise InputUnreadable(
+            f"{source.name}: expected CSV by the file name, found a JSON {kind} on the first line; if it is JSON Lines"
+            f"{also}, {saying('jsonl')}"
+        )
 
 
 def _check_lines(source: ByteSource, head: bytes, complete: bool) -> None:
     """Refuse a file none of whose first lines can be an object. A single bad line only costs that row."""
-    found = head.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    found = head.removeprefix(BYTE_ORDER_MARK).split(b"\n")
     whole = found if complete else found[:-1]
     sample = [stripped for line in whole if (stripped := line.strip())][:_SAMPLE_LINES]
-    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    start = head.removeprefix(BYTE_ORDER_MARK).lstrip()[:1]
     if not start or (start == b"{" and not sample):
         return
     if start == b"[":
@@ -185,10 +230,9 @@ def _check_lines(source: ByteSource, head: bytes, complete: bool) -> None:
             "write one object a line, for instance with: jq -c .",
         )
     else:
-        what, way_out = (
-            f"no object in the first {max(1, len(sample))} lines",
-            "write one object a line, or pass its format",
-        )
+        what = f"no object in the first {max(1, len(sample))} lines"
+        what += ", which look like CSV" if is_like_csv(sample) else ""
+        way_out = f"write one object a line, or if it is CSV {saying('csv')}"
     raise InputUnreadable(f"{source.name}: expected {_expected('jsonl')}, found {what}; {way_out}")
 
 
@@ -231,10 +275,16 @@ def _header(source: ByteSource, head: bytes, complete: bool, delimiter: str) -> 
 def _check_names(source: ByteSource, names: tuple[str, ...]) -> None:
     problems = [f"column {number} has no name" for number, name in enumerate(names, 1) if not name.strip()]
     counts = Counter(names)
-    problems += [f"the column {name!r} is there {n} times" for name, n in counts.items() if n > 1 and name.strip()]
+    problems += [_repeated(names, name) for name, n in counts.items() if n > 1 and name.strip()]
     if problems:
         found = "; ".join(problems[:5])
         raise InputUnreadable(
             f"{source.name}: expected a CSV header with a different name for every column, found: {found}; "
             f"correct the first line"
         )
+
+
+def _repeated(names: tuple[str, ...], name: str) -> str:
+    places = [str(number) for number, other in enumerate(names, 1) if other == name][:5]
+    called = f"all called {name!r}" if are_names(names) else "all called the same"
+    return f"columns {', '.join(places)} are {called}"

@@ -78,10 +78,15 @@ class ResultsWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self.close()
-        else:
+        if kind is not None:
             self.discard()
+            return
+        try:
+            self.close()
+        except BaseException:  # a full disk, a folder of that name: nothing may lie about under a name of ours
+            self._closed = False
+            self.discard()
+            raise
 
     def append(self, table: Table) -> None:
         """Add one part. Raises ResultsDamaged when its columns are not those of the parts before."""
@@ -120,7 +125,8 @@ class ResultsWriter:
             with contextlib.suppress(arrow.ArrowException, OSError):
                 self._arrow_writer.close()
         if self._temporary is not None:
-            self._stream.close()
+            with contextlib.suppress(OSError):
+                self._stream.close()
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._temporary)
 

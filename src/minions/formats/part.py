@@ -18,6 +18,7 @@ from minions.formats.parquet import plain
 _TEXT = arrow.string()
 _NAME = arrow.dictionary(arrow.int32(), arrow.string())
 _ROW_COLUMN = "row"  # the results put it first, so no kept column may have that name
+_SEEN = "seen_tokens"  # parts that were written before there was such a column are read with an empty one
 _BEFORE: dict[str, DataType] = {"object": _NAME, "position": arrow.int64()}
 _AFTER: dict[str, DataType] = {
     "status": _TEXT,
@@ -25,6 +26,7 @@ _AFTER: dict[str, DataType] = {
     "message": _TEXT,
     "truncated": arrow.bool_(),
     "input_tokens": arrow.int32(),
+    _SEEN: arrow.int32(),
 }
 _REPLY: dict[str, DataType] = {
     "text": _TEXT,
@@ -105,6 +107,7 @@ class PartWriter:
             "message": None if worked else message,
             "truncated": outcome.truncated,
             "input_tokens": outcome.input_tokens,
+            _SEEN: outcome.seen_tokens,
             "text": outcome.text,
             "thinking": outcome.thinking,
             "finish_reason": outcome.finish_reason,
@@ -190,9 +193,11 @@ class PartWriter:
 
 
 def _as_text(value: Any) -> str | None:
+    """Text, whatever it was: inputs of one task may differ in what they hold, and its parts must not."""
+    value = plain(value)
     if value is None or isinstance(value, str):
         return value
-    return json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _texts(values: list[str | None]) -> Array:
@@ -223,9 +228,9 @@ def read_part(data: bytes, output_format: PartFormat) -> Table:
     """
     try:
         if output_format == "jsonl":
-            return _from_jsonl(data)
+            return _with_seen_tokens(_from_jsonl(data))
         table = arrow_parquet.read_table(arrow.BufferReader(data), use_threads=False)
-        return table.cast(_normal_schema(table.schema), safe=True)
+        return _with_seen_tokens(table.cast(_normal_schema(table.schema), safe=True))
     except (arrow.ArrowException, OSError, ValueError, LookupError, AttributeError) as error:
         raise ResultsDamaged(f"A part of {len(data)} bytes is no readable {output_format} data.") from error
 
@@ -237,6 +242,16 @@ def _normal_schema(schema: Schema) -> Schema:
         return arrow.field(field.name, field.type)
 
     return arrow.schema([normal(field) for field in schema])
+
+
+def _with_seen_tokens(table: Table) -> Table:
+    names: list[str] = list(table.schema.names)
+    if not names or _SEEN in names[names.index("status") :]:
+        return table
+    if _SEEN in names:  # a kept column, which today would be called so
+        names[names.index(_SEEN)] = f"input_{_SEEN}"
+        table = table.rename_columns(names)
+    return table.add_column(names.index("input_tokens") + 1, _SEEN, arrow.nulls(table.num_rows, _AFTER[_SEEN]))
 
 
 def _from_jsonl(data: bytes) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -10,6 +11,7 @@ from minions.domain.inputs import InputFormat, SubtaskRange
 from minions.domain.rows import Row
 from minions.formats.compressed import decompressed
 from minions.formats.parquet import ParquetInput, plain
+from minions.formats.quotes import QuoteNeverClosed
 from minions.formats.read import read_rows
 from minions.formats.source import ByteSource, Head, MemorySource
 
@@ -52,12 +54,19 @@ def _first_rows(source: ByteSource, input_format: InputFormat, limit: int) -> tu
         data, complete = _plain_beginning(decompressed(source, input_format.compression))
         head = MemorySource(source.name, data)
     plain_format = replace(input_format, compression="none")
-    rows = list(islice(read_rows(head, plain_format, SubtaskRange(0, None), 0), limit + 1))
+    found = read_rows(head, plain_format, SubtaskRange(0, None), 0)
+    rows = list(islice(found if complete else _until_the_cut(found), limit + 1))
     if not complete and rows and rows[-1].next_position >= head.size_bytes:
         rows.pop()  # cut by the limit, not by its own end
     if input_format.compression != "none":
         rows = [replace(row, position=number, next_position=number + 1) for number, row in enumerate(rows)]
     return rows[:limit], not complete and not rows
+
+
+def _until_the_cut(rows: Iterator[Row]) -> Iterator[Row]:
+    """A quoted field may close behind the beginning that is looked at."""
+    with suppress(QuoteNeverClosed):
+        yield from rows
 
 
 def _plain_beginning(blocks: Iterator[bytes]) -> tuple[bytes, bool]:

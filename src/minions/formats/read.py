@@ -10,7 +10,8 @@ from minions.domain.rows import Row
 from minions.formats import csv, jsonl
 from minions.formats.compressed import decompressed
 from minions.formats.parquet import ParquetInput
-from minions.formats.records import MAX_RECORD_BYTES, Record, csv_records, lines
+from minions.formats.quotes import refusal_of
+from minions.formats.records import MAX_RECORD_BYTES, BrokenQuotes, Record, csv_records, lines
 from minions.formats.refusal import Parse, row_of
 from minions.formats.source import ByteSource
 from minions.formats.split import csv_body_start
@@ -45,8 +46,7 @@ def read_rows(
     if input_format.compression == "none":
         located = _located(source, input_format, range, cursor, max_record_bytes)
     else:
-        blocks = _without_byte_order_mark(decompressed(source, input_format.compression))
-        located = _numbered(blocks, input_format, range, cursor, max_record_bytes)
+        located = _numbered(source, input_format, range, cursor, max_record_bytes)
     return _rows(located, parse, max_record_bytes)
 
 
@@ -85,12 +85,16 @@ def _located(
         position, blocks = _from_line_start(source, position, end)
     if position >= end:
         return
-    for record in cut_records(chain(blocks, _beyond(source, end)), input_format, limit_bytes):
-        if position >= end:
-            return
-        if not _is_blank(record, input_format):
-            yield position, position + record.length, record
-        position += record.length
+    first = position
+    try:
+        for record in cut_records(chain(blocks, _beyond(source, end)), input_format, limit_bytes):
+            if not _is_blank(record, input_format):
+                yield position, position + record.length, record
+            position += record.length
+            if position >= end:
+                return  # what lies behind is another range's, be it broken
+    except BrokenQuotes as broken:
+        raise refusal_of(source.name, broken, source.stream(0), first) from None
 
 
 def _from_line_start(source: ByteSource, start: int, end: int) -> tuple[int, Iterator[bytes]]:
@@ -121,8 +125,9 @@ def _beyond(source: ByteSource, start: int) -> Iterator[bytes]:
         step = min(2 * step, _LARGEST_STEP_BYTES)
 
 
-def _without_byte_order_mark(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """A mark before the CSV header would hide its quotes, or make a record of a blank line."""
+def _unpacked(source: ByteSource, input_format: InputFormat) -> Iterator[bytes]:
+    """Without a byte order mark: before the CSV header it would hide quotes, or make a record of a blank line."""
+    blocks = decompressed(source, input_format.compression)
     head = b""
     for block in blocks:
         head += block
@@ -134,16 +139,19 @@ def _without_byte_order_mark(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _numbered(
-    blocks: Iterator[bytes], input_format: InputFormat, range: SubtaskRange, cursor: int, limit_bytes: int
+    source: ByteSource, input_format: InputFormat, range: SubtaskRange, cursor: int, limit_bytes: int
 ) -> Iterator[tuple[int, int, Record]]:
     """(number, next number, record) of a compressed object; blank lines and the CSV header have no number."""
     first = max(cursor, range.start)
-    records = cut_records(blocks, input_format, limit_bytes)
+    records = cut_records(_unpacked(source, input_format), input_format, limit_bytes)
     filled = (record for record in records if not _is_blank(record, input_format))
-    if input_format.format == "csv":
-        next(filled, None)
-    for number, record in enumerate(filled):
-        if range.end is not None and number >= range.end:
-            return
-        if number >= first:
-            yield number, number + 1, record
+    try:
+        if input_format.format == "csv":
+            next(filled, None)
+        for number, record in enumerate(filled):
+            if range.end is not None and number >= range.end:
+                return
+            if number >= first:
+                yield number, number + 1, record
+    except BrokenQuotes as broken:
+        raise refusal_of(source.name, broken, _unpacked(source, input_format)) from None

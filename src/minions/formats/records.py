@@ -19,6 +19,18 @@ class Record(NamedTuple):
     data: bytes | None
 
 
+class BrokenQuotes(Exception):
+    """A quoted field over several lines that is never closed, or has text after its closing quote.
+
+    Which newlines end rows cannot be known then. opened, closed: the quotes, in bytes from the first block on.
+    """
+
+    def __init__(self, opened: int, closed: int | None) -> None:
+        self.opened = opened
+        self.closed = closed
+        super().__init__(f"quote at byte {opened}")
+
+
 class _Pending:
     """The record under construction; keeps no more than the limit."""
 
@@ -61,10 +73,10 @@ def _patterns(delimiter: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
     """What can be passed outside quotes: (newlines too, up to a newline).
 
     A quote opens a field only right after a delimiter or a newline; elsewhere in an unquoted field it is a plain
-    character. A closing quote needs a byte after it in sight, else it may be the first half of a doubled one.
+    character. A closing quote needs what follows it in sight: it may be the first half of a doubled one, or malformed.
     """
     before = rb"[" + re.escape(delimiter) + rb"\n]"
-    quoted = rb"(?<=" + before + rb')"[^"]*+(?:""[^"]*+)*+"(?=[^"])'
+    quoted = rb"(?<=" + before + rb')"[^"]*+(?:""[^"]*+)*+"(?=' + before + rb"|\r\n)"
     plain = rb"(?<!" + before + rb')"'
     return (
         re.compile(rb'(?:[^"]++|' + quoted + rb"|" + plain + rb")*+"),
@@ -73,11 +85,18 @@ def _patterns(delimiter: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
 
 
 class _Quotes:
-    """Whether a place in a CSV is inside quotes. Every buffer holds at least one byte before the place."""
+    """Whether a place in a CSV is inside quotes. Every buffer holds at least one byte before the place.
+
+    base: where the buffer begins, in bytes from the first block on. Passing on raises BrokenQuotes.
+    """
 
     def __init__(self, delimiter: str) -> None:
         self._anything, self._line = _patterns(delimiter.encode())
+        self._field_ends = (delimiter.encode(), b"\n", b"\r\n")
+        self._opened = 0
+        self._spans_lines = False
         self.inside = False
+        self.base = -1
 
     def pass_until(self, buffer: bytes, at: int, limit: int) -> int:
         """Advance to `limit`, or past it to the end of a quoted field; less when the buffer ends first."""
@@ -87,20 +106,30 @@ class _Quotes:
         """Advance to the newline that ends the record. If the buffer ends first: its end, or inside quotes."""
         return self._advance(self._line, buffer, at, len(buffer))
 
+    def finish(self, buffer: bytes, at: int) -> None:
+        """There are no more bytes. Raises BrokenQuotes inside quotes whose closing quote did not come."""
+        if self.inside and buffer[at:] not in (b'"', b'"\r'):
+            raise BrokenQuotes(self._opened, None)
+
     def _advance(self, pattern: re.Pattern[bytes], buffer: bytes, at: int, limit: int) -> int:
         while at < limit:
-            if self.inside:
-                at = _end(_INSIDE, buffer, at, len(buffer))
-                if at >= len(buffer) - 1:
-                    return at
-                self.inside = False
-                at += 1
-            else:
+            if not self.inside:
                 at = _end(pattern, buffer, at, limit)
                 if at >= limit or buffer[at] == _NEWLINE:
                     return at
-                self.inside = True
+                self.inside, self._spans_lines = True, False
+                self._opened = self.base + at
                 at += 1
+            begun, at = at, _end(_INSIDE, buffer, at, len(buffer))
+            self._spans_lines = self._spans_lines or buffer.find(b"\n", begun, at) >= 0
+            following = buffer[at + 1 : at + 3]
+            if following in (b"", b"\r"):
+                return at
+            # On a single line the damage ends with the row, which is refused when its fields are split.
+            if self._spans_lines and not following.startswith(self._field_ends):
+                raise BrokenQuotes(self._opened, self.base + at)
+            self.inside = False
+            at += 1
         return at
 
 
@@ -110,11 +139,12 @@ def _end(pattern: re.Pattern[bytes], buffer: bytes, at: int, limit: int) -> int:
 
 
 def csv_records(blocks: Iterable[bytes], delimiter: str, limit_bytes: int = MAX_RECORD_BYTES) -> Iterator[Record]:
-    """Cut at every newline that is not inside quotes. The blocks begin where a record begins."""
+    """Cut at every newline that is not inside quotes. The blocks begin where a record begins. Raises BrokenQuotes."""
     quotes = _Quotes(delimiter)
     pending = _Pending(limit_bytes)
     buffer, at = b"\n", 1
     for block in blocks:
+        quotes.base += at - 1
         buffer, at = buffer[at - 1 :] + block, 1
         start = at
         while True:
@@ -126,6 +156,7 @@ def csv_records(blocks: Iterable[bytes], delimiter: str, limit_bytes: int = MAX_
             yield pending.take()
             start = at
         pending.add(buffer[start:at])
+    quotes.finish(buffer, at)
     pending.add(buffer[at:])
     if pending.length:
         yield pending.take()
@@ -134,17 +165,20 @@ def csv_records(blocks: Iterable[bytes], delimiter: str, limit_bytes: int = MAX_
 def csv_record_starts(blocks: Iterable[bytes], delimiter: str, origin: int, cuts: Iterator[int]) -> Iterator[int]:
     """For each cut, the first place at or after it where a record may begin; places that coincide are given once.
 
-    blocks: the bytes from `origin` on, where a record begins. cuts: ascending, all greater than `origin`.
+    blocks: the bytes from `origin` on, where a record begins; they are read to their end, past the last cut. cuts:
+    ascending, all greater than `origin`. Raises BrokenQuotes.
     """
     quotes = _Quotes(delimiter)
-    buffer, at, base = b"\n", 1, origin - 1
+    buffer, at = b"\n", 1
     cut = next(cuts, None)
     for block in blocks:
-        base += at - 1
+        quotes.base += at - 1
+        base = origin + quotes.base
         buffer, at = buffer[at - 1 :] + block, 1
-        while cut is not None:
-            at = quotes.pass_until(buffer, at, min(cut - 1 - base, len(buffer)))
-            if base + at < cut - 1:
+        while True:
+            reach = len(buffer) if cut is None else min(cut - 1 - base, len(buffer))
+            at = quotes.pass_until(buffer, at, reach)
+            if cut is None or base + at < cut - 1:
                 break
             at = quotes.pass_line(buffer, at)
             if quotes.inside or at >= len(buffer):
@@ -153,5 +187,4 @@ def csv_record_starts(blocks: Iterable[bytes], delimiter: str, origin: int, cuts
             found = base + at
             yield found
             cut = next((later for later in cuts if later > found), None)
-        if cut is None:
-            return
+    quotes.finish(buffer, at)

@@ -9,7 +9,8 @@ from minions.domain.inputs import InputFormat, SubtaskRange
 from minions.domain.splitting import byte_ranges, even_cuts, row_ranges
 from minions.formats.csv import MAX_HEADER_BYTES, find_header
 from minions.formats.parquet import ParquetInput
-from minions.formats.records import csv_record_starts
+from minions.formats.quotes import refusal_of
+from minions.formats.records import BrokenQuotes, csv_record_starts
 from minions.formats.refusal import RecordRefused
 from minions.formats.source import ByteSource
 
@@ -18,7 +19,7 @@ def ranges(source: ByteSource, input_format: InputFormat, target_bytes: int) -> 
     """Cut the object into ranges of about `target_bytes`.
 
     JSONL is not read, CSV is scanned once for its quotes, of Parquet only the metadata is read; a compressed object is
-    one range. Raises InputUnreadable.
+    one range. Raises InputUnreadable, for a CSV whose quotes do not close once the ranges before that are made.
     """
     if input_format.format == "parquet":
         with ParquetInput(source) as parquet:
@@ -45,9 +46,12 @@ def _csv_ranges(source: ByteSource, delimiter: str, target_bytes: int) -> Iterat
     size = source.size_bytes
     cuts = (body + start for start, _ in even_cuts(size - body, target_bytes) if start > 0)
     start = body
-    for end in csv_record_starts(source.stream(body), delimiter, body, cuts):
-        if end < size:
-            yield SubtaskRange(start, end)
-            start = end
+    try:
+        for end in csv_record_starts(source.stream(body), delimiter, body, cuts):
+            if end < size:
+                yield SubtaskRange(start, end)
+                start = end
+    except BrokenQuotes as broken:
+        raise refusal_of(source.name, broken, source.stream(0), body) from None
     if start < size:
         yield SubtaskRange(start, size)

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 _PACKAGE = "minions.hosts.agent"
-_MODULES = ("requests", "files", "processes", "facts", "serve")  # each imports only those before it
+_MODULES = ("requests", "files", "processes", "login", "facts", "serve")  # each imports only those before it
 _LOADER = """import json, sys, types
 for name, source in json.loads({text!r}):
     module = types.ModuleType(name)

@@ -26,7 +26,9 @@ _SYSTEMS = {"Darwin": "macOS"}
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What was read of a host. clock_seconds: how far its clock is ahead of ours. None: it cannot be told."""
+    """What was read of a host. clock_seconds: how far its clock is ahead of ours. kept_bytes: what worktrees and
+    environments of runs take. ends_with_session: what is started there ends with the connection. None: it cannot be
+    told."""
 
     system: str
     release: str
@@ -38,6 +40,8 @@ class HostFacts:
     disk_free_bytes: int
     writable: bool
     clock_seconds: float
+    kept_bytes: int | None = None
+    ends_with_session: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,8 @@ async def read_facts(connection: Connection) -> HostFacts:
     _ = await connection.request("ping", {})
     pinged = await connection.request("ping", {})
     ended = time.time()
-    reply, _ = await connection.request("facts", {"place": host.state, "tools": list(TOOLS), "path": list(host.path)})
+    asked = {"place": host.state, "tools": list(TOOLS), "path": list(host.path), "kept": f"{host.state}/projects"}
+    reply, _ = await connection.request("facts", asked)
     return parse_facts(
         {**reply, "python": connection.greeting.python, "system": connection.greeting.system},
         machine=connection.greeting.machine,
@@ -109,6 +114,8 @@ def parse_facts(reply: Mapping[str, Any], *, machine: str, clock_seconds: float)
         disk_free_bytes=int(reply["disk_free_bytes"]),
         writable=bool(reply["writable"]),
         clock_seconds=clock_seconds,
+        kept_bytes=reply.get("kept_bytes"),
+        ends_with_session=reply.get("ends_with_session"),
     )
 
 
@@ -126,7 +133,18 @@ def findings(facts: HostFacts, needs: Collection[str]) -> list[Finding]:
     if not facts.writable:
         found.append(Finding("its state directory cannot be written", "set state in minions.toml to another place"))
     if facts.disk_free_bytes < LEAST_DISK_BYTES:
-        found.append(Finding(f"only {_gigabytes(facts.disk_free_bytes)} free", "free some space", serious=False))
+        kept = f"; Minions keeps {_gigabytes(facts.kept_bytes)}, see keep in minions.toml" if facts.kept_bytes else ""
+        text = f"only {_gigabytes(facts.disk_free_bytes)} free"
+        found.append(Finding(text, f"free some space{kept}", serious=False))
+    if facts.ends_with_session:
+        found.append(
+            Finding(
+                "what runs here is ended when the connection ends (KillUserProcesses=yes)",
+                "set KillUserProcesses=no, or the user in KillExcludeUsers=, in /etc/systemd/logind.conf, and restart "
+                "systemd-logind; lingering alone does not help",
+                serious=False,
+            )
+        )
     if abs(facts.clock_seconds) > MOST_CLOCK_SECONDS:
         direction = "ahead" if facts.clock_seconds > 0 else "behind"
         text = f"its clock is {abs(facts.clock_seconds):.0f} s {direction} of ours"
@@ -135,12 +153,13 @@ def findings(facts: HostFacts, needs: Collection[str]) -> list[Finding]:
 
 
 def describe(facts: HostFacts) -> str:
-    """`macOS 15.1, Apple M2 · Python 3.12.4 · git 2.39.5 · 120.4 GB free · clock +0.0 s`."""
+    """`macOS 15.1, Apple M2 · Python 3.12.4 · git 2.39.5 · 120.4 GB free, 1.2 GB kept for runs · clock +0.0 s`."""
     system = f"{_SYSTEMS.get(facts.system, facts.system)} {facts.release}, {facts.chip or facts.machine}"
     tools = [f"{name} {_version(said)}" for name, said in facts.tools.items() if said]
     python = f"Python {'.'.join(map(str, facts.python))}"
     clock = f"clock {facts.clock_seconds:+.1f} s"
-    return " · ".join([system, python, *tools, f"{_gigabytes(facts.disk_free_bytes)} free", clock])
+    kept = f", {_gigabytes(facts.kept_bytes)} kept for runs" if facts.kept_bytes else ""
+    return " · ".join([system, python, *tools, f"{_gigabytes(facts.disk_free_bytes)} free{kept}", clock])
 
 
 def _version(said: str) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 import tempfile
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final
 
 from minions.hosts import project
 from minions.hosts.connection import Connection, Run
@@ -16,9 +15,7 @@ from minions.hosts.faults import CheckoutRefused, HostNotReady, RequestFailed
 from minions.hosts.project import Patch
 from minions.hosts.transfer import put_file
 
-MOST_WORKTREES = 8
 _GIT_SECONDS = 1800.0
-_ABANDONED_SECONDS = 2 * _GIT_SECONDS
 # The settings of the host's user must not change what a commit looks like.
 _PLAIN: Final[dict[str, str | None]] = {
     "GIT_CONFIG_GLOBAL": "/dev/null",
@@ -49,13 +46,11 @@ class Checkout:
     restored: tuple[str, ...]
 
 
-async def check_out(
-    connection: Connection, root: Path, commit: str, *, patch: Patch | None = None, keep: Collection[str] = ()
-) -> Checkout:
+async def check_out(connection: Connection, root: Path, commit: str, *, patch: Patch | None = None) -> Checkout:
     """Let the host have a worktree of the commit, with the patch applied, each verified by its hash.
 
-    root: the project here. keep: worktrees that pruning leaves alone, besides those in use. Raises CheckoutRefused for
-    what cannot be brought or does not verify, HostNotReady when git is missing there.
+    root: the project here. Raises CheckoutRefused for what cannot be brought or does not verify, HostNotReady when git
+    is missing there.
     """
     if reasons := await project.objections(root, commit, whole_history=not connection.host.is_local):
         raise CheckoutRefused(f"commit {commit[:12]} cannot be brought to {connection.host.name}: {'; '.join(reasons)}")
@@ -68,7 +63,6 @@ async def check_out(
     restored = () if made else await worktrees.verify(name, commit, patch)
     directory = worktrees.directory(name)
     await connection.request("touch", {"path": directory})
-    await worktrees.prune({directory, *keep})
     return Checkout(directory, f"{directory}.lock", commit, made, sent, restored)
 
 
@@ -138,19 +132,6 @@ class _Worktrees:
             return ()
         await self._must(directory, "checkout-index", "--force", "--quiet", "-z", "--stdin", body=listed)
         return tuple(path.decode(errors="replace") for path in listed.split(b"\0") if path)
-
-    async def prune(self, keep: Collection[str]) -> None:
-        """Remove the worktrees used longest ago, beyond a bound."""
-        reply, _ = await self._connection.request("entries", {"path": f"{self._home}/worktrees"})
-        found = cast("dict[str, dict[str, Any] | None]", reply["entries"])
-        changed = {name: about["changed"] for name, about in found.items() if about and about["kind"] == "directory"}
-        latest = sorted((name for name in changed if not name.startswith(".")), key=changed.__getitem__, reverse=True)
-        now = max(changed.values(), default=0.0)  # by the host's clock: one has just been touched
-        cut_off = [name for name in changed if name.startswith(".") and changed[name] < now - _ABANDONED_SECONDS]
-        for directory in map(self.directory, latest[MOST_WORKTREES:] + cut_off):
-            if directory not in keep and not await self._in_use(directory):
-                await self._must(self._repository, "worktree", "remove", "--force", "--force", directory)
-                await self._forget(directory.rpartition("/")[2])
 
     async def _forget(self, name: str) -> None:
         """The logs and marks beside a worktree that is not there."""

@@ -21,7 +21,6 @@ from minions.hosts.faults import HostNotReady, HostUnreachable, RequestFailed
 from minions.hosts.inventory import Host
 
 _CONNECT_SECONDS = 3 * ssh.LOGIN_SECONDS  # a jump host, a slow key, a Python that has to be looked for
-PING_SECONDS = 15.0
 _CLOSE_SECONDS = 5.0
 _END_SECONDS = 2.0  # what ssh takes to say why, once its output has ended
 _MOST_NOISE_BYTES = 1 << 16
@@ -55,7 +54,7 @@ class Run:
 class Connection:
     """Requests to one host. After it was lost every call raises the fault that `lost` tells, too."""
 
-    def __init__(self, host: Host, process: asyncio.subprocess.Process, ping_seconds: float) -> None:
+    def __init__(self, host: Host, process: asyncio.subprocess.Process) -> None:
         self.host = host
         self.tunnel_port: int | None = None
         self._process = process
@@ -63,7 +62,6 @@ class Connection:
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[tuple[dict[str, Any], bytes]]] = {}
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
-        self._ping_seconds = ping_seconds
         self._writing = asyncio.Lock()
         self._tunnel: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._silent = False
@@ -79,7 +77,6 @@ class Connection:
         *,
         tunnel_port: int | None = None,
         options: Sequence[str] = (),
-        ping_seconds: float = PING_SECONDS,
     ) -> AsyncGenerator[Connection]:
         """Connect, and end the connection at the end of the block.
 
@@ -93,7 +90,7 @@ class Connection:
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,  # Ctrl-C in the terminal is for us, who then end it in order
         )
-        connection = cls(host, process, ping_seconds)
+        connection = cls(host, process)
         tasks = [asyncio.create_task(connection._read_stderr())]
         try:
             await connection._meet(tunnel_port)
@@ -254,9 +251,9 @@ class Connection:
     async def _keep_alive(self) -> None:
         """A half-open connection looks alive to everybody who only waits."""
         while True:
-            await asyncio.sleep(self._ping_seconds)
+            await asyncio.sleep(self.host.ping_seconds)
             try:
-                async with asyncio.timeout(3 * self._ping_seconds):
+                async with asyncio.timeout(self.host.silence_seconds):
                     await self.request("ping", {})
             except TimeoutError:
                 self._silent = True

@@ -34,11 +34,13 @@ from minions.hosts.progress import RunProgress
 from minions.hosts.project_file import read_project
 from minions.hosts.records import History, read_history
 from minions.hosts.resume import OpenTask, Remaining, remaining, submission
-from minions.hosts.run_directory import HostWish, Run, RunDirectory, hold
+from minions.hosts.run_directory import HostWish, Run, RunDirectory
 from minions.hosts.status import HostStatus, Status, error_document
 from minions.hosts.telling import Telling
 from minions.local.up import LocalDeployment
+from minions.runtime.locks import hold
 from minions.runtime.logs import set_up_logs
+from minions.wire.tasks import ExecutorView
 
 log = logging.getLogger(__name__)
 
@@ -134,7 +136,7 @@ class AtWork:
         self._telling = telling
         self._stopping = stopping
         self._keepers: list[HostKeeper] = []
-        self._holds: dict[str, int] = {}
+        self._executors: dict[str, ExecutorView] = {}
         self._undelivered: dict[int, str] = {}
         self._progress = RunProgress(frozenset(self._run.selected), frozenset(), time.monotonic())
         self._deliveries = Deliveries(
@@ -164,6 +166,7 @@ class AtWork:
                 await self._with_hosts(hosts)
             else:
                 await self._leave_hosts(hosts)
+            self._telling.act("the last outputs are brought")
             await _first(self._deliveries.settled(), self._stopping.wait())
         finally:
             bringing.cancel()
@@ -243,7 +246,7 @@ class AtWork:
                 if time.monotonic() - seen >= _MOST_LOOK_SECONDS or self._progress.is_complete:
                     await self._following.look_for_ends()
                     page = await self._connection.send(calls.executors(1000))
-                    self._holds = {view.name: view.holds for view in page.data}
+                    self._executors = {view.name: view for view in page.data}
                     seen = time.monotonic()
                 heard = time.monotonic()
             except Unavailable:
@@ -310,12 +313,16 @@ class AtWork:
 
     def _host(self, keeper: HostKeeper, now: float) -> HostStatus:
         name = keeper.host.name
+        executor = self._executors.get(name)
+        state, reason = keeper.told_state, keeper.state.reason
+        if state == "ready" and executor is not None and executor.state == "paused":
+            state, reason = "paused", executor.reason  # by itself: its disk is full, or a job could not be ended
         return HostStatus(
             name=name,
             slots=keeper.slots,
-            state=keeper.told_state,
-            reason=keeper.state.reason,
-            running=self._holds.get(name, 0),
+            state=state,
+            reason=reason,
+            running=executor.holds if executor is not None else 0,
             done=self._progress.by_host.get(name, 0),
             per_minute=self._progress.per_minute(name, now),
         )
@@ -354,6 +361,10 @@ async def coordinate(root: Path, *, dirty: bool, selection: str | None, name: st
         except MinionsError as caught:
             log.error("%s", caught.message)
             code, error = ERROR, caught
+        except OSError as caught:
+            what = f"{caught.filename or root}: {(caught.strerror or '').lower()}"
+            log.error("%s", what)
+            code, error = ERROR, MinionsError(what, hint="Mend that; `minions run` goes on from there.")
         except Exception as caught:
             log.critical("ended by an error that nobody foresaw", exc_info=True)
             code, error = (

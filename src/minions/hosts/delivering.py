@@ -93,7 +93,8 @@ class Deliveries:
                 return False
             except OSError as error:  # a full disk, most likely: nothing is lost, and it goes on by itself
                 if not failed:
-                    self._say(f"{delivery.output} cannot be written: {(error.strerror or '').lower()}; trying again")
+                    why = (error.strerror or "").lower()
+                    self._say(f"{delivery.output} cannot be written: {why}. Mend that; it is tried again by itself.")
                 failed += 1
                 await asyncio.sleep(_FULL_SECONDS)
             except MinionsError as error:

@@ -17,6 +17,8 @@ _MOST_FILE_BYTES = 64 << 20
 _PIECE_BYTES = 1 << 20
 _TOOL_MISSING = 100
 _FIRST_FAILED = 101
+# With the second, `uv run` in a job finds what was installed, and does not make an environment of its own.
+_OF_JOBS = ("VIRTUAL_ENV", "UV_PROJECT_ENVIRONMENT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +59,21 @@ async def install(
     host = connection.host
     asked = {"place": host.state, "tools": ["uv"], "path": list(host.path)}
     has_uv = (await connection.request("facts", asked))[0]["tools"]["uv"] is not None
-    around = Surroundings()
+    around, shared = Surroundings(), None
     for recipe in choose(files, host.setup or setup, has_uv=has_uv):
         place = _place(connection, checkout, recipe)
+        shared = place.environment if recipe.shared else shared
         filled = {name: place.fill(value) for name, value in recipe.variables.items()}
         made = await _make(
             connection, recipe, place, Surroundings(around.path, {**around.variables, **filled}), seconds
         )
         around = Surroundings(
             (place.fill(recipe.bin), *around.path) if recipe.bin else around.path,
-            {**around.variables, **{name: value for name, value in filled.items() if name == "VIRTUAL_ENV"}},
+            {**around.variables, **{name: value for name, value in filled.items() if name in _OF_JOBS}},
             (*around.installed, recipe.name) if made else around.installed,
         )
+    if shared is not None:
+        await connection.request("touch", {"path": shared})
     said = {"path": around.path, "variables": {**dict(host.environment), **around.variables}}
     await connection.request("write", {"path": f"{checkout.directory}.surroundings.json"}, json.dumps(said).encode())
     return around

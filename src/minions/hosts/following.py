@@ -94,7 +94,10 @@ class Following:
         while True:
             page = await self._connection.send(calls.ledger(task.id, PAGE, task.after))
             for entry in page.data:
-                self._take_entry(task, entry)
+                if entry.entry == "second_start":
+                    await self._tell_second_start(task, entry)
+                else:
+                    self._take_entry(task, entry)
             found += len(page.data)
             task.after = page.last_id or task.after
             if not page.has_more:
@@ -119,6 +122,13 @@ class Following:
                 )
             case _:
                 pass
+
+    async def _tell_second_start(self, task: _Followed, entry: LedgerView) -> None:
+        """They are few: the entry has only the job's number in its task, so the job is asked for."""
+        page = await self._connection.send(calls.jobs(task.id, 1, str(entry.subtask_id - 1)))
+        place = task.wanted.get(page.data[0].id or "") if page.data else None
+        if place is not None:
+            self._say(f"job {place} has run longest: it was started on {entry.executor or 'another host'} as well")
 
     async def _read_jobs(self, task: _Followed) -> None:
         async for view in job_views(self._connection, task.id):

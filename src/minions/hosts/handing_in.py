@@ -38,6 +38,7 @@ def parameters_of(run: Run, uploads: Mapping[str, str] | None = None) -> Command
         retries=run.retries,
         timeout_seconds=run.timeout_seconds,
         idempotent=run.idempotent,
+        second_start=run.second_start,
         inputs=tuple(inputs),
         command=run.command,
         setup_sha256=setup,

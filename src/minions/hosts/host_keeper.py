@@ -22,13 +22,16 @@ from minions.hosts.bundle import Bundle
 from minions.hosts.checkout import check_out
 from minions.hosts.connection import Connection
 from minions.hosts.dependencies import install
+from minions.hosts.faults import HostUnreachable
 from minions.hosts.inventory import STATE, Host
 from minions.hosts.link import Link
 from minions.hosts.pinning import PinnedRun
+from minions.hosts.pruning import prune
 from minions.hosts.run_directory import HostWish, RunDirectory
 
 _STOP_SECONDS = 15.0
 _TEND_SECONDS, _MOST_TEND_SECONDS = 2.0, 60.0
+_REPLACE_LOOK_SECONDS, _REPLACE_LOOKS = 0.2, 15
 _AWAY_SECONDS = 2.0  # for so long a host that is away is waited for when all is done
 
 
@@ -68,6 +71,8 @@ class HostKeeper:
         self.host = in_project(host, directory)
         self.state = HostState()
         self.wish = wish
+        self._replacing = False  # an executor of another version ends what it runs
+        self._starting = asyncio.Lock()  # a drained executor that is brought back has not ended by itself
         self._directory = directory
         self._pinned = pinned
         self._deployed = deployed
@@ -103,12 +108,13 @@ class HostKeeper:
         """Tell the executor what is wished, at once or when the host is back."""
         if wish == self.wish:
             return
-        was_draining, self.wish = self.wish.draining, wish
-        connection = self._link.connection
-        if connection is not None:
-            await _unless_lost(self._tell(connection))
-            if was_draining and not wish.draining:
-                await _unless_lost(self._start(connection))
+        async with self._starting:
+            was_draining, self.wish = self.wish.draining, wish
+            connection = self._link.connection
+            if connection is not None:
+                await _unless_lost(self._tell(connection))
+                if was_draining and not wish.draining:
+                    await _unless_lost(self._start(connection))
 
     async def _connected(self, connection: Connection) -> None:
         """A new connection: the executor that lives there hears first, since it may have outputs to deliver."""
@@ -126,12 +132,27 @@ class HostKeeper:
         around = await install(connection, checkout, run.setup)
         if around.installed:
             self._say(f"{self.host.name}: installed {', '.join(around.installed)}")
+        if removed := await prune(connection, checkout):
+            self._say(f"{self.host.name}: removed what was used longest ago: {', '.join(removed)}")
         self.state = HostState("preparing", "its executor is started")
-        if running is not None and running.version not in ("", self._deployed.bundle.version):
-            await stop_executor(connection, place, seconds=_STOP_SECONDS)
+        self._replacing = running is not None and running.version not in ("", self._deployed.bundle.version)
         await self._tell(connection)
-        await self._start(connection)
+        if not self._replacing or await self._is_replaced(connection):
+            await self._start(connection)
+        else:
+            self._say(f"{self.host.name}: its executor is of another version; it is replaced when its jobs have ended")
         self.state = HostState("ready")
+
+    async def _is_replaced(self, connection: Connection) -> bool:
+        """Whether an executor of another version has ended; one without jobs does so at once. What it runs is neither
+        lost nor run twice: it works for this server as well, and takes nothing new."""
+        for _ in range(_REPLACE_LOOKS):
+            if await find_executor(connection, self._place(connection)) is None:
+                self._replacing = False
+                await self._tell(connection)
+                return True
+            await asyncio.sleep(_REPLACE_LOOK_SECONDS)
+        return False
 
     async def _tend(self) -> None:
         """Start the executor again when it has ended while the host was connected."""
@@ -142,14 +163,27 @@ class HostKeeper:
             if connection is None or self.state.state != "ready" or self.wish.draining:
                 continue
             try:
-                if await find_executor(connection, self._place(connection)) is not None:
-                    failed = 0
-                    continue
-                self._say(f"{self.host.name}: its executor has ended; it is started again")
-                failed += 1
-                await self._start(connection)
+                async with self._starting:
+                    failed = failed + 1 if await self._started_again(connection) else 0
+            except HostUnreachable:
+                continue  # the link tells of it
             except MinionsError as error:
+                failed += 1
                 self._say(f"{error.message}. {error.advice}".rstrip())
+
+    async def _started_again(self, connection: Connection) -> bool:
+        """Whether it had ended by itself. Raises MinionsError."""
+        if await find_executor(connection, self._place(connection)) is not None:
+            return False
+        was_replaced = self._replacing
+        if was_replaced:
+            self._replacing = False
+            await self._tell(connection)
+            self._say(f"{self.host.name}: its executor is replaced by one of this version")
+        else:
+            self._say(f"{self.host.name}: its executor has ended; it is started again")
+        await self._start(connection)
+        return not was_replaced
 
     async def _start(self, connection: Connection) -> None:
         place = self._place(connection)
@@ -172,7 +206,7 @@ class HostKeeper:
         said: dict[str, Any] = {
             "slots": self.slots,
             "paused": "paused by `minions hosts pause`" if wish.paused else None,
-            "draining": wish.draining,
+            "draining": wish.draining or self._replacing,
         }
         await connection.request(
             "write", {"path": f"{self._place(connection).directory}/control.json"}, json.dumps(said).encode()

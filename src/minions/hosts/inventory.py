@@ -9,9 +9,12 @@ from typing import Any, Final, cast
 
 from minions.domain.errors import FieldError
 from minions.domain.names import NAME, NAME_RULE
+from minions.hosts.durations import seconds_of
 
 LOCAL = "local"
 MOST_SLOTS = 1024
+MOST_KEPT = 1000
+LEAST_SILENCE_SECONDS, MOST_SILENCE_SECONDS = 3.0, 120.0  # the agent on a host ends itself after 90 without a ping
 STATE = "~/.local/state/minions"
 
 
@@ -21,7 +24,8 @@ class Host:
 
     ssh: a name that ssh knows; None: this machine. slots: jobs at once. python: the interpreter for Minions itself;
     None: looked for. path: directories before the PATH. setup: a command that makes a worktree ready. state: where
-    Minions keeps its things. environment: variables for the setup and the jobs.
+    Minions keeps its things. environment: variables for the setup and the jobs. silence_seconds: for so long nothing
+    may be heard of it until its connection counts as cut. keep: worktrees, and environments, of one project.
     """
 
     name: str
@@ -32,10 +36,17 @@ class Host:
     setup: tuple[str, ...] | None = None
     state: str = STATE
     environment: tuple[tuple[str, str], ...] = ()
+    silence_seconds: float = 45.0
+    keep: int = 8
 
     @property
     def is_local(self) -> bool:
         return self.ssh is None
+
+    @property
+    def ping_seconds(self) -> float:
+        """How often it is asked for a sign of life."""
+        return self.silence_seconds / 3
 
 
 def parse_hosts(tables: object, text: str = "") -> tuple[list[Host], list[FieldError]]:
@@ -74,7 +85,7 @@ def _host(name: str, table: Mapping[str, object], text: str, errors: list[FieldE
             errors.append(FieldError(f"{key}.{field}", "unknown_key", f"{place} is no key; known are {known}"))
             continue
         try:
-            values[field] = read(value)
+            values[_NAMES.get(field, field)] = read(value)
         except ValueError as error:
             errors.append(FieldError(f"{key}.{field}", "bad_value", f"{place}: {error}"))
     if "ssh" not in table and name != LOCAL:
@@ -96,6 +107,12 @@ def _destination(value: object) -> str:
 def _slots(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_SLOTS:
         raise ValueError(f"must be a whole number from 1 to {MOST_SLOTS}")
+    return value
+
+
+def _keep(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_KEPT:
+        raise ValueError(f"must be a whole number from 1 to {MOST_KEPT}")
     return value
 
 
@@ -130,6 +147,14 @@ def _environment(value: object) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(cast("Mapping[str, str]", found).items()))
 
 
+def _silence(value: object) -> float:
+    seconds = seconds_of(value)
+    if not LEAST_SILENCE_SECONDS <= seconds <= MOST_SILENCE_SECONDS:
+        raise ValueError(f"must be from {LEAST_SILENCE_SECONDS:.0f}s to {MOST_SILENCE_SECONDS:.0f}s")
+    return seconds
+
+
+_NAMES: Final = {"silence": "silence_seconds"}
 _FIELDS: Final[dict[str, Callable[[object], object]]] = {
     "ssh": _destination,
     "slots": _slots,
@@ -138,6 +163,8 @@ _FIELDS: Final[dict[str, Callable[[object], object]]] = {
     "setup": _command,
     "state": _place_on_host,
     "environment": _environment,
+    "silence": _silence,
+    "keep": _keep,
 }
 
 

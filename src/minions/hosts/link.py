@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from minions.domain.errors import MinionsError
-from minions.hosts.connection import PING_SECONDS, Connection
+from minions.hosts.connection import Connection
 from minions.hosts.inventory import Host
 
 MOST_LOGINS = 4  # many at once meet sshd's MaxStartups, on one host or on the one that others are reached through
@@ -38,7 +38,6 @@ class Link:
         on_connected: Callable[[Connection], Awaitable[None]],
         on_lost: Callable[[MinionsError], None],
         pause: Callable[[int, float], float] = pause_seconds,
-        ping_seconds: float = PING_SECONDS,
     ) -> None:
         """logins: shared by all links of a coordinator; `asyncio.Semaphore(MOST_LOGINS)`."""
         self.host = host
@@ -48,7 +47,6 @@ class Link:
         self._on_connected = on_connected
         self._on_lost = on_lost
         self._pause = pause
-        self._ping_seconds = ping_seconds
         self._connection: Connection | None = None
         self._changed = asyncio.Condition()
 
@@ -95,9 +93,7 @@ class Link:
         await self._logins.acquire()
         logging_in = True
         try:
-            async with Connection.open(
-                self.host, tunnel_port=self._tunnel_port, options=self._options, ping_seconds=self._ping_seconds
-            ) as connection:
+            async with Connection.open(self.host, tunnel_port=self._tunnel_port, options=self._options) as connection:
                 self._logins.release()
                 logging_in = False
                 yield connection

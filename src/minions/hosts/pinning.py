@@ -56,6 +56,7 @@ async def pin_run(directory: RunDirectory, table: RunTable, *, dirty: bool, sele
         timeout_seconds=table.timeout_seconds,
         retries=table.retries,
         idempotent=table.idempotent,
+        second_start=table.second_start,
         selected=tuple(selected),
     )
     return PinnedRun(run, patch)

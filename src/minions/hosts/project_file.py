@@ -12,12 +12,11 @@ from typing import Any, Final, cast
 
 from minions.domain.errors import FieldError, NotFound, ValidationFailed
 from minions.domain.jobs import MOST_JOBS, Job, expand, path_problem
+from minions.hosts.durations import seconds_of
 from minions.hosts.inventory import Host, parse_hosts, place_of
 
 FILE = "minions.toml"
 _OF_EXPANSION = ("command", "output", "environment", "range", "list", "matrix", "jobs")
-_UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_LONGEST_SECONDS = 366 * 86400.0
 _MOST_RETRIES = 100
 _MOST_INPUTS = 1000
 _MOST_ERRORS = 20
@@ -40,6 +39,7 @@ class RunTable:
     timeout_seconds: float | None = None
     retries: int = 0
     idempotent: bool = False
+    second_start: bool = False
     jobs_file: str | None = None
 
 
@@ -102,6 +102,9 @@ def parse_run(
                 values[key] = read(table[key])
             except ValueError as error:
                 errors.append(FieldError(f"run.{key}", "bad_value", str(error)))
+    if values.get("second_start") and not values.get("idempotent"):
+        said = "needs idempotent = true: a job that is started a second time runs twice at once"
+        errors.append(FieldError("run.second_start", "needs_idempotent", said))
     jobs, wrong = expand({key: table[key] for key in _OF_EXPANSION if key in table}, records)
     errors += wrong
     errors = [_with_line(error, text) for error in errors[:_MOST_ERRORS]]
@@ -139,20 +142,6 @@ def _bad_selection(message: str) -> ValidationFailed:
     error = ValidationFailed([FieldError("--jobs", "invalid", message)])
     error.advice = ""
     return error
-
-
-def seconds_of(value: object) -> float:
-    """A time such as "30m", "1h30m" or 90 (seconds). Raises ValueError."""
-    rule = 'must be a time such as "90s", "30m" or "1h30m"'
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        seconds = float(value)
-    elif isinstance(value, str) and re.fullmatch(r"(\d+(\.\d+)?[smhd])+", value):
-        seconds = sum(float(number) * _UNITS[unit] for number, unit in re.findall(r"(\d+(?:\.\d+)?)([smhd])", value))
-    else:
-        raise ValueError(rule)
-    if not 0 < seconds <= _LONGEST_SECONDS:
-        raise ValueError(f"{rule}, of at most a year")
-    return seconds
 
 
 def _words(value: object) -> tuple[str, ...]:
@@ -205,6 +194,7 @@ _FIELDS: Final[dict[str, Callable[[object], object]]] = {
     "timeout": seconds_of,
     "retries": _retries,
     "idempotent": _flag,
+    "second_start": _flag,
 }
 
 

@@ -5,11 +5,12 @@ Beside the files named here the embedded deployment keeps its own there. git ign
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import secrets
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, cast
@@ -17,8 +18,10 @@ from typing import IO, Any, cast
 from minions.domain.errors import Conflict, MinionsError, NotFound
 from minions.domain.jobs import Job, job_line, parse_job_line
 from minions.formats.durable import replace_durably
+from minions.runtime.locks import hold, lock_holder
 
 NAME = ".minions"
+_LOW_DISK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ class Run:
     timeout_seconds: float | None = None
     retries: int = 0
     idempotent: bool = False
+    second_start: bool = False
     selected: tuple[int, ...] = ()
 
 
@@ -77,6 +81,11 @@ class RunDirectory:
     @property
     def status(self) -> Path:
         return self.path / "status.json"
+
+    @property
+    def is_full(self) -> bool:
+        """Whether its disk has no room left, so that not even the status can be written."""
+        return shutil.disk_usage(self.path).free < _LOW_DISK_BYTES
 
     @property
     def coordinator_log(self) -> Path:
@@ -174,38 +183,9 @@ class RunDirectory:
         return {(line[:64], line[65:129]) for line in lines if len(line) == 129}
 
     def note_delivered(self, outputs: Iterable[tuple[str, str]]) -> None:
-        """Not flushed to the disk: what is forgotten is fetched again, and not run again."""
-        with (self.path / "delivered").open("a", encoding="ascii") as file:
+        """Neither flushed nor insisted on, on a full disk: what is forgotten is fetched again, and not run again."""
+        with suppress(OSError), (self.path / "delivered").open("a", encoding="ascii") as file:
             file.write("".join(f"{identity} {sha256}\n" for identity, sha256 in outputs))
-
-
-def hold(path: Path) -> IO[str] | None:
-    """Take a lock until the file is closed; None when another process has it."""
-    file = path.open("a+", encoding="ascii")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        return None
-    file.truncate(0)
-    file.write(f"{os.getpid()}\n")
-    file.flush()
-    return file
-
-
-def lock_holder(path: Path) -> int | None:
-    """The process that holds a lock, as it says; 0 when it does not say; None when nobody holds it."""
-    try:
-        file = path.open("r", encoding="ascii")
-    except FileNotFoundError:
-        return None
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            said = file.read().strip()
-            return int(said) if said.isdigit() else 0
-    return None
 
 
 def watching(directory: RunDirectory) -> IO[str]:
@@ -240,6 +220,14 @@ def name_of(jobs: Sequence[tuple[Job, str]], reference: str) -> int:
 
 def _write(target: Path, content: bytes) -> None:
     temporary = target.with_name(f".{target.name}.{os.getpid()}.new")
-    with temporary.open("wb") as file:
-        file.write(content)
-        replace_durably(file, temporary, target)
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            replace_durably(file, temporary, target)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink()
+        why = (error.strerror or "").lower()
+        raise MinionsError(
+            f"{target} cannot be written: {why}", hint="Mend that; `minions run` goes on then."
+        ) from None

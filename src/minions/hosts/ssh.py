@@ -61,7 +61,7 @@ def argv(host: Host, tunnel_port: int | None, options: Sequence[str] = ()) -> li
         "BatchMode": "yes",
         "ConnectTimeout": str(LOGIN_SECONDS),
         "ExitOnForwardFailure": "yes",
-        "ServerAliveInterval": "15",
+        "ServerAliveInterval": str(max(1, round(host.ping_seconds))),
         "ServerAliveCountMax": "3",
         "LogLevel": "INFO",  # less would hide the port of the tunnel
         # A shared connection would outlive ours, with its tunnel.

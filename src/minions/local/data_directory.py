@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import secrets
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from minions.domain.errors import Conflict, MinionsError
+from minions.runtime.locks import hold, lock_holder
 
 CONNECTION = "connection.json"
 _LOGS_KEPT = 3
@@ -47,31 +47,31 @@ class DataDirectory:
         """Whether its database has still to be made."""
         return not (self.postgres / "data").exists()
 
+    def refuse_second(self) -> None:
+        """Raises Conflict when another has it, saying where that one runs. Makes nothing."""
+        with contextlib.suppress(OSError):  # what is no directory, or not ours, is refused by `claim`
+            if (holder := lock_holder(self.path / "lock")) is not None:
+                raise self._taken(holder)
+
     def claim(self) -> None:
-        """Take it until `release`, or until this process dies. Raises Conflict, saying where the other one runs."""
+        """Take it until `release`, or until this process dies. Raises Conflict, as `refuse_second` does."""
         try:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-            lock = (self.path / "lock").open("a+")
+            self._lock = hold(self.path / "lock")
         except OSError as error:
             raise MinionsError(
                 f"{self.path} cannot be used: {(error.strerror or '').lower()}",
                 hint="Choose another place with --data or MINIONS_DATA.",
             ) from None
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            holder = lock.read().strip() or "unknown"
-            lock.close()
-            at = self._server()
-            raise Conflict(
-                f"Minions already runs on {self.path}{f', at {at}' if at else ''} (process {holder})",
-                hint="Use that one, stop it first, or give this one its own --data and --port.",
-            ) from None
-        lock.truncate(0)
-        lock.write(f"{os.getpid()}\n")
-        lock.flush()
-        self._lock = lock
+        if self._lock is None:
+            raise self._taken(lock_holder(self.path / "lock"))
+
+    def _taken(self, holder: int | None) -> Conflict:
+        at = self._server()
+        return Conflict(
+            f"Minions already runs on {self.path}{f', at {at}' if at else ''} (process {holder or 'unknown'})",
+            hint="Use that one, stop it first, or give this one its own --data and --port.",
+        )
 
     def release(self) -> None:
         """Let another have it. Safe to call twice."""
@@ -154,7 +154,9 @@ def _read_object(path: Path) -> dict[str, Any]:
     except ValueError:
         return {}  # written by a machine that lost power; it is made anew
     except OSError as error:
-        raise MinionsError(f"{path} cannot be read: {(error.strerror or '').lower()}") from None
+        raise MinionsError(
+            f"{path} cannot be read: {(error.strerror or '').lower()}", hint="Correct its owner or mode."
+        ) from None
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 

@@ -18,6 +18,7 @@ QUESTIONS = (
     "run several things at the same time and wait for all of them",
     "pick a random element from a list",
 )
+_NEAREST = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,8 @@ def prove(source: Path, results: Iterable[tuple[int, str, str]]) -> Proof:
     return Proof(len(expected), len(seen) + doubled, len(expected.keys() - seen), doubled, displaced, failed)
 
 
-def nearest(vectors: Any, names: Sequence[str], questions: Any, count: int = 3) -> list[list[tuple[float, str]]]:
-    """For each question the nearest rows by cosine, best first.
+def nearest(vectors: Any, names: Sequence[str], questions: Any) -> list[list[tuple[float, str]]]:
+    """For each question the three nearest rows by cosine, best first.
 
     vectors: (rows, dimension) and questions: (questions, dimension), float32, each row of length 1.
     """
@@ -98,7 +99,7 @@ def nearest(vectors: Any, names: Sequence[str], questions: Any, count: int = 3) 
     scores = numpy.asarray(questions) @ numpy.asarray(vectors).T
     found: list[list[tuple[float, str]]] = []
     for row in scores:
-        best = numpy.argsort(-row)[:count].tolist()
+        best = numpy.argsort(-row)[:_NEAREST].tolist()
         found.append([(float(row[index]), str(names[index])) for index in best])
     return found
 

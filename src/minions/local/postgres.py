@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import importlib.util
 import os
 import secrets
@@ -21,6 +20,7 @@ from urllib.parse import quote
 from minions.domain.errors import Conflict, Unavailable
 from minions.local.postgres_account import Account, account_for, command_as
 from minions.local.postgres_leftovers import end_leftovers
+from minions.runtime.locks import hold, lock_holder
 
 MAJOR_VERSION = "18"
 DATABASE = "postgres"
@@ -147,21 +147,13 @@ class EmbeddedPostgres:
         """Hold the directory until `stop`, or until this process dies: a lock, not a file that could go stale."""
         if self._lock is not None:
             return
-        lock = (self._directory / "lock").open("a+")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            holder = lock.read().strip()
-            lock.close()
+        self._lock = hold(self._directory / "lock")
+        if self._lock is None:
             raise Conflict(
-                f"Minions already runs on {self._directory} (process {holder or 'unknown'})",
+                f"Minions already runs on {self._directory} "
+                f"(process {lock_holder(self._directory / 'lock') or 'unknown'})",
                 hint="Use the one that runs, stop it first, or give this one its own --data directory.",
-            ) from None
-        lock.truncate(0)
-        lock.write(f"{os.getpid()}\n")
-        lock.flush()
-        self._lock = lock
+            )
 
     def _check_version(self) -> None:
         version_file = self.data / "PG_VERSION"

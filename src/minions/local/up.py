@@ -86,7 +86,7 @@ class LocalDeployment:
         self._database_url: asyncio.Future[str]
         self._failure: asyncio.Future[None]
         self._hurry = asyncio.Event()
-        self._stopping = False
+        self._begun = self._stopping = False
 
     @property
     def data(self) -> Path:
@@ -169,9 +169,11 @@ class LocalDeployment:
         await self._stop()
 
     async def _start(self) -> None:
+        self._place.refuse_second()
+        self._listening = listen(self._port)  # before the directory is made: who is refused leaves nothing behind
         self._place.claim()
+        self._begun = True
         await asyncio.to_thread(self._place.end_leftovers)
-        self._listening = listen(self._port)
         self._port = self._listening.getsockname()[1]
         self._pipe = os.pipe()
         self._tokens = self._place.tokens()
@@ -223,19 +225,24 @@ class LocalDeployment:
         if self._stopping:
             return
         self._stopping = True
-        self._say("the deployment", "stopping", "stops")
+        if self._begun:
+            self._say("the deployment", "stopping", "stops")
+            await self._stop_parts()
+        if self._listening is not None:
+            self._listening.close()
+        for end in self._pipe or ():
+            os.close(end)
+        self._place.release()
+        if self._begun:
+            self._say("the deployment", "stopped", "stopped")
+
+    async def _stop_parts(self) -> None:
         await asyncio.gather(*(child.stop(_EXECUTOR_SECONDS, self._hurry) for child in self._executors))
         for name, wait_seconds in (("server", _SERVER_SECONDS), ("watchdog", _WATCHDOG_SECONDS)):
             if name in self._children:
                 await self._children[name].stop(wait_seconds, self._hurry)
         await self._finish_tasks()
         await asyncio.to_thread(self._stop_postgres)
-        if self._listening is not None:
-            self._listening.close()
-        for end in self._pipe or ():
-            os.close(end)
-        self._place.release()
-        self._say("the deployment", "stopped", "stopped")
 
     async def _finish_tasks(self) -> None:
         """The children are gone, or wait for their next start, or for a database that will not come."""

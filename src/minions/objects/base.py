@@ -52,6 +52,11 @@ class ObjectStore(Protocol):
     Ranges are like slices: [start, end), and what lies beyond the end is empty.
     """
 
+    @property
+    def most_link_bytes(self) -> int | None:
+        """How much can be PUT to one link; None: anything."""
+        ...
+
     async def head(self, key: str) -> ObjectFacts:
         """Size, etag and time of one object."""
         ...

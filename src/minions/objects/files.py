@@ -43,6 +43,11 @@ class FileObjects:
         self._base_url = base_url
         self._now = now
 
+    @property
+    def most_link_bytes(self) -> int | None:
+        """See ObjectStore."""
+        return None
+
     async def head(self, key: str) -> ObjectFacts:
         """See ObjectStore."""
         return await asyncio.to_thread(self._head, key)
@@ -172,6 +177,11 @@ class FileObjects:
                 if path.stat().st_mtime < self._now() - _ABANDONED_SECONDS:
                     path.unlink()
 
+    def _missing(self, key: str) -> str:
+        if self._root == Path("/"):  # files of this machine, which people name by their path
+            return f"there is no file /{key}"
+        return f"There is no object {key!r} in {self._root}"
+
     @contextmanager
     def _explained(self, key: str, writing: bool = False) -> Generator[None]:
         try:
@@ -182,7 +192,7 @@ class FileObjects:
                     f"Object {key!r} cannot be stored in {self._root}: "
                     "a file stands where a folder must be, or the reverse"
                 ) from None
-            raise ObjectMissing(f"There is no object {key!r} in {self._root}") from None
+            raise ObjectMissing(self._missing(key)) from None
         except FileExistsError:
             raise Conflict(f"Object {key!r} exists already in {self._root}") from None
         except PermissionError as error:

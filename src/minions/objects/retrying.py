@@ -33,6 +33,11 @@ class Retrying:
         self._pause = pause
         self._chance = chance
 
+    @property
+    def most_link_bytes(self) -> int | None:
+        """See ObjectStore."""
+        return self._store.most_link_bytes
+
     async def head(self, key: str) -> ObjectFacts:
         """See ObjectStore."""
         return await self._again(lambda: self._store.head(key))

@@ -21,6 +21,7 @@ from minions.objects.keys import check_key, join
 if TYPE_CHECKING:
     from obstore.store import S3Config  # a type only, not there at run time
 
+MOST_LINK_BYTES = 5 << 30  # of one PUT; larger objects are uploaded in pieces, by whoever has the keys
 _UPLOAD_PIECE_BYTES = 16 * 1024 * 1024  # S3 takes 10,000 pieces: objects of up to 156 GiB
 _UPLOAD_PIECES_AT_ONCE = 4
 _LISTING_PAGE = 1000
@@ -65,6 +66,11 @@ class S3Objects:
             },
             retry_config={"max_retries": 1, "retry_timeout": timedelta(seconds=30)},
         )
+
+    @property
+    def most_link_bytes(self) -> int | None:
+        """See ObjectStore."""
+        return MOST_LINK_BYTES
 
     async def head(self, key: str) -> ObjectFacts:
         """See ObjectStore."""
@@ -128,7 +134,7 @@ class S3Objects:
             return await obstore.sign_async(self._store, "GET", self._full(key), timedelta(seconds=expires_seconds))
 
     async def sign_write(self, key: str, expires_seconds: int) -> str:
-        """See ObjectStore. S3 takes 5 GiB at most through one such link."""
+        """See ObjectStore."""
         with self._explained(key):
             return await obstore.sign_async(self._store, "PUT", self._full(key), timedelta(seconds=expires_seconds))
 

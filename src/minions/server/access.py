@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import Callable
 
-from minions.domain.errors import AccessDenied, FieldError, NotFound, ValidationFailed
+from minions.domain.errors import AccessDenied, FieldError, NotFound, TokenRefused, ValidationFailed
 from minions.domain.names import NAME, NAME_RULE
 from minions.domain.task import Task
 from minions.store import access as table
@@ -40,10 +40,10 @@ class Access:
         self._used: set[int] = set()
 
     async def token(self, authorization: str | None) -> Token:
-        """The token of an Authorization header. Raises AccessDenied."""
+        """The token of an Authorization header. Raises TokenRefused."""
         scheme, _, secret = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not secret:
-            raise AccessDenied("this needs a token, in the header Authorization: Bearer …")
+            raise TokenRefused("this needs a token, in the header Authorization: Bearer …")
         hashed = hash_of(secret.strip())
         known = self._known.get(hashed)
         if known is None or known[1] < self._monotonic():
@@ -51,7 +51,7 @@ class Access:
                 token = await table.find_token(connection, hashed)
             if token is None:
                 self._known.pop(hashed, None)
-                raise AccessDenied("this token is unknown, expired or revoked")
+                raise TokenRefused("this token is unknown, expired or revoked")
             known = (token, self._monotonic() + _REMEMBERED_SECONDS)
             self._known[hashed] = known
         self._used.add(known[0].token_id)
@@ -92,6 +92,15 @@ def require(token: Token, *scopes: str) -> Token:
             hint="`minions tokens create --scope …` makes another.",
         )
     return token
+
+
+def reaches_as_much(token: Token, other: Token) -> bool:
+    """Whether whoever has this token gains nothing by the other."""
+    if token.token_id == other.token_id:
+        return True
+    scope = token.scope in ("admin", other.scope)
+    teams = token.teams is None or (other.teams is not None and set(other.teams) <= set(token.teams))
+    return scope and teams
 
 
 def require_all_teams(token: Token) -> None:

@@ -18,7 +18,7 @@ from minions.domain.subtask import Acquired, GiveBack
 from minions.runtime.gather import Gatherer
 from minions.server.counters import Counters
 from minions.server.doorbell import Doorbell
-from minions.store import acquirements, tasks
+from minions.store import acquirements, second_starts, tasks
 from minions.store.database import GONE, Connection, Database
 from minions.store.executors import Session
 
@@ -83,7 +83,7 @@ class AcquireDesk:
         self._counters = counters
         self._monotonic = monotonic
         self._connections = HotConnections(database)
-        self._lanes: dict[str, int] = {}
+        self._lanes: dict[str, bool] = {}
         self._lanes_until = 0.0
         self._faults: dict[int, float] = {}
         self._rings = 0
@@ -122,7 +122,7 @@ class AcquireDesk:
         deadline = self._monotonic() + wait_seconds
         while True:
             ring = self._doorbell.next_ring()
-            acquired = await self._try(session, exclude)
+            acquired = await self._try(session, exclude) or await self._start_second(session, exclude)
             left = deadline - self._monotonic()
             if acquired is not None or left <= 0 or self._doorbell.closed:
                 return acquired
@@ -155,6 +155,18 @@ class AcquireDesk:
         if session.capabilities.teams is not None:
             return await self._try_teams(session.executor_id, session.capabilities.teams, lanes, preferred, exclude)
         return await self._gatherer.ask(_Ask(session.executor_id, lanes, preferred, exclude))
+
+    async def _start_second(self, session: Session, exclude: tuple[int, ...]) -> Acquired | None:
+        """Nothing waits: a job that runs long may be run here as well. Where no task allows it, this asks nobody."""
+        allowed = [key for key, second_start in (await self._open_lanes()).items() if second_start]
+        lanes = [key for key in allowed if not objections(Lane.parse(key), session.capabilities)]
+        if not lanes:
+            return None
+        teams = session.capabilities.teams
+        async with self._database.connection() as connection:
+            return await second_starts.start_second(
+                connection, session.executor_id, lanes, exclude, None if teams is None else sorted(teams)
+            )
 
     async def _try_teams(
         self,
@@ -204,7 +216,8 @@ class AcquireDesk:
         self._rings += 1
         self._lanes_until = 0.0
 
-    async def _open_lanes(self) -> list[str]:
+    async def _open_lanes(self) -> dict[str, bool]:
+        """Each with whether something in it may be started a second time."""
         if self._lanes_until <= self._monotonic():
             async with self._reading_lanes:
                 if self._lanes_until <= self._monotonic():
@@ -213,7 +226,7 @@ class AcquireDesk:
                         self._lanes = await tasks.open_lanes(connection)
                     if rings == self._rings:  # else what rang meanwhile may have opened another lane
                         self._lanes_until = self._monotonic() + _LANES_REMEMBERED_SECONDS
-        return list(self._lanes)
+        return self._lanes
 
     async def _acquire_together(self, worker: int, asks: list[_Ask]) -> list[Acquired | Exception | None]:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import cast
+from typing import Any, cast
 
 from fastapi import FastAPI
 from starlette.requests import Request
@@ -13,6 +13,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from minions.runtime.version import VERSION
+from minions.server.api.document import DESCRIPTION, complete
+from minions.server.api.event_routes import event_routes
 from minions.server.api.executor_routes import executor_routes
 from minions.server.api.health_routes import health_routes
 from minions.server.api.job_routes import job_routes
@@ -47,6 +49,12 @@ class App(FastAPI):
         else:
             await super().__call__(scope, receive, send)
 
+    def openapi(self) -> dict[str, Any]:
+        """The document, with what all routes have in common."""
+        if self.openapi_schema is None:
+            complete(super().openapi())
+        return super().openapi()
+
     def shorten(self, ways: Mapping[str, Endpoint], answered: Answered) -> None:
         self.short_ways = ways
         self._with_id = RequestIds(self._answer, answered)
@@ -71,7 +79,13 @@ def build_app(deployment: Deployment) -> FastAPI:
             yield
 
     app = App(
-        title="Minions", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url="/openapi.json"
+        title="Minions",
+        description=DESCRIPTION,
+        version=VERSION,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json",
     )
     app.state.deployment = deployment
     routes = executor_routes(deployment)
@@ -87,6 +101,7 @@ def build_app(deployment: Deployment) -> FastAPI:
     app.add_middleware(RequestIds, answered=answered)
     add_problem_handlers(app)
     web = add_web(app, deployment, splitter)
+    app.include_router(event_routes(deployment, web.changes))
     return app
 
 

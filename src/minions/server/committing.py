@@ -9,7 +9,7 @@ from minions.domain.pins import differences
 from minions.domain.subtask import PartCommit
 from minions.runtime.gather import Gatherer
 from minions.server.acquiring import HotConnections
-from minions.store import acquirements, retries, tasks
+from minions.store import acquirements, retries, second_starts, tasks
 from minions.store.database import GONE, Connection, Database
 
 
@@ -35,7 +35,21 @@ class CommitDesk:
 
     async def commit(self, part: PartCommit) -> bool:
         """Whether the part was accepted now; False when the executor does not own the subtask or it does not fit."""
-        return await self._gatherer.ask(part)
+        return await self._gatherer.ask(part) or (part.is_job and await self._commit_second(part))
+
+    async def _commit_second(self, part: PartCommit) -> bool:
+        """A second start that ends first takes the job over, and is then like any other; both or nothing.
+
+        It may have become the owner since it was refused: so the part is looked at again in any case.
+        """
+        try:
+            async with self._database.transaction() as connection:
+                await second_starts.take_over(connection, part.acquirement_id, part.executor_id)
+                if not await _accept(connection, [part]):
+                    raise AcquirementLost
+        except AcquirementLost:
+            return False
+        return True
 
     async def commit_first(
         self, part: PartCommit, pin: dict[str, Any], weight_bytes: int | None

@@ -88,7 +88,7 @@ class Counters:
                     self.lost[left.reason] += 1
                 case "fault":
                     self.faults[left.reason if left.reason in fault_codes() else _OTHER] += 1
-            self.set_aside += not each.queued
+            self.set_aside += not (each.queued or each.goes_on)
 
     def latencies(self, method: str, route: str, status: int) -> Latencies:
         """Where the durations of such requests are added up."""

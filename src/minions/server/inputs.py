@@ -95,7 +95,7 @@ class Inputs:
                 # Written anew, since a file's name may hold what means something else in a URI.
                 yield InputObject(str(replace(place, key=facts.key)), facts.size_bytes, facts.etag)
         if not found:
-            raise ObjectMissing(f"nothing lies at {uri}")
+            raise ObjectMissing(f"nothing lies at {uri}; put it there first, or correct the address")
 
     def open(self, uri: str) -> ByteSource:
         """Open for reading in threads. Blocks."""
@@ -140,5 +140,5 @@ class Inputs:
             async for entry in store.list(folder)
         ]
         if not found:
-            raise ObjectMissing(f"no model lies at {uri}")
+            raise ObjectMissing(f"no model lies at {uri}; put its files there, or correct the address")
         return found

@@ -6,8 +6,10 @@ import gc
 import logging
 import socket
 import sys
+from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 
 from minions.server.app import build_app
 from minions.server.deployment import Deployment, ensure_tokens, open_deployment
@@ -26,9 +28,21 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._deployment = deployment
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            names = [_address(each.getsockname()) for server in self.servers for each in server.sockets]
+            log.info("ready: it listens on %s", " and ".join(names))
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._deployment.doorbell.close()
         await super().shutdown(sockets)
+
+
+def _address(name: Any) -> str:
+    """What a socket is bound to, as one would open it."""
+    host, port = name[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _leave_the_lasting_alone() -> None:
@@ -41,6 +55,23 @@ def _leave_the_lasting_alone() -> None:
     gc.set_threshold(*_COLLECT_AFTER)
 
 
+def listening_config(app: FastAPI, settings: ServerSettings) -> uvicorn.Config:
+    """How the application is served."""
+    return uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+        timeout_keep_alive=75,
+        server_header=False,
+        # Without being told, uvicorn would believe whoever connects from this machine, tunnels of executors included.
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies),
+    )
+
+
 async def serve(settings: ServerSettings, listening: socket.socket | None = None) -> None:
     """Serve until SIGTERM or SIGINT. Raises Unavailable when the database or the object store is not there.
 
@@ -50,16 +81,6 @@ async def serve(settings: ServerSettings, listening: socket.socket | None = None
         fresh = await ensure_tokens(deployment)
         if fresh is not None:
             sys.stderr.write(f"First start. The administrator's token, shown only now:\n\n    {fresh}\n\n")
-        config = uvicorn.Config(
-            build_app(deployment),
-            host=settings.host,
-            port=settings.port,
-            log_config=None,
-            access_log=False,
-            timeout_graceful_shutdown=_GRACE_SECONDS,
-            timeout_keep_alive=75,
-            server_header=False,
-        )
-        server = _Server(config, deployment)
+        server = _Server(listening_config(build_app(deployment), settings), deployment)
         _leave_the_lasting_alone()
         await server.serve(sockets=[listening] if listening is not None else None)

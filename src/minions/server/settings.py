@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass, field
 
 
@@ -12,7 +13,8 @@ class ServerSettings:
     objects: where objects lie, `s3://bucket/prefix` or a folder. lease_seconds: an executor that holds subtasks and is
     silent for so long loses them. progress_seconds, heartbeat_seconds: how often a busy one reports, and any one.
     accepts_files: whether tasks may name files of this machine (only where server and users are the same person).
-    metrics_open: whether /metrics answers without a token.
+    metrics_open: whether /metrics answers without a token. trusted_proxies: addresses and networks of proxies whose
+    X-Forwarded-For is believed, to tell clients apart.
     admin_token, executor_token: secrets that shall exist; None makes none.
     """
 
@@ -29,6 +31,7 @@ class ServerSettings:
     link_seconds: int = 6 * 3600
     accepts_files: bool = False
     metrics_open: bool = False
+    trusted_proxies: tuple[str, ...] = ()
     admin_token: str | None = field(default=None, repr=False)
     executor_token: str | None = field(default=None, repr=False)
     connections: int = 8
@@ -43,4 +46,17 @@ class ServerSettings:
             )
         if self.label not in ("production", "development"):
             found.append(f"the label is {self.label!r}; it must be production or development")
+        found += [
+            f"the trusted proxy {each!r} is neither an address nor a network like 10.0.0.0/8"
+            for each in self.trusted_proxies
+            if not _is_network(each)
+        ]
         return found
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ipaddress.ip_network(text)
+    except ValueError:
+        return False
+    return True

@@ -18,7 +18,7 @@ async def acquire_from_lanes(
 ) -> list[Acquired]:
     """The oldest waiting subtasks of these lanes, at most one for each entry of `executors`."""
     rows = await all_of(connection, "acquire_from_lanes", list(executors), list(lanes), list(exclude))
-    return [_acquired(row) for row in rows]
+    return [acquired_of(row) for row in rows]
 
 
 async def acquire_after_racer(
@@ -36,7 +36,7 @@ async def acquire_after_racer(
 async def acquire_from_tasks(connection: Connection, executors: Sequence[int], tasks: Sequence[int]) -> list[Acquired]:
     """Waiting subtasks of these tasks, in the order of the tasks."""
     rows = await all_of(connection, "acquire_from_tasks", list(executors), list(tasks))
-    return [_acquired(row) for row in rows]
+    return [acquired_of(row) for row in rows]
 
 
 async def commit_parts(connection: Connection, parts: Sequence[PartCommit]) -> dict[int, tuple[int, int]]:
@@ -78,7 +78,19 @@ async def was_committed(connection: Connection, part: PartCommit) -> bool:
 
 
 async def give_back(connection: Connection, subtasks: Sequence[GiveBack]) -> list[GivenBack]:
-    """Return subtasks to the queue, or set them aside at the bound. What is not owned any more is left alone."""
+    """Return subtasks to the queue, or set them aside at the bound. What is not owned any more is left alone.
+
+    A subtask that runs in a second place stays with that one; a second start that is given back leaves the owner alone.
+    """
+    done = await _give_back(connection, subtasks)
+    if len(done) < len(subtasks):
+        # What became an owner while the statement waited was none to it: it is one to the next.
+        found = {each.acquirement_id for each in done}
+        done += await _give_back(connection, [each for each in subtasks if each.acquirement_id not in found])
+    return done
+
+
+async def _give_back(connection: Connection, subtasks: Sequence[GiveBack]) -> list[GivenBack]:
     if not subtasks:
         return []
     rows = await all_of(
@@ -97,7 +109,9 @@ async def give_back(connection: Connection, subtasks: Sequence[GiveBack]) -> lis
         [given.detail for given in subtasks],
     )
     return [
-        GivenBack(row["acquirement_id"], row["executor_id"], row["task_id"], row["subtask_id"], row["queued"])
+        GivenBack(
+            row["acquirement_id"], row["executor_id"], row["task_id"], row["subtask_id"], row["queued"], row["goes_on"]
+        )
         for row in rows
     ]
 
@@ -132,10 +146,12 @@ class Held:
     settled: bool
 
 
-async def held_by(connection: Connection, executor_id: int, session: str) -> list[Held]:
-    """What an executor holds in its running session; nothing when the session was replaced."""
+async def held_by(connection: Connection, executor_id: int, session: str) -> tuple[int, list[Held]]:
+    """The newest acquirement of all, which may not be committed yet, and what an executor holds in its running session;
+    nothing when the session was replaced."""
     rows = await all_of(connection, "held_by", executor_id, session)
-    return [Held(row["acquirement_id"], row["settled"]) for row in rows]
+    held = [Held(row["acquirement_id"], row["settled"]) for row in rows if row["acquirement_id"] is not None]
+    return rows[0]["newest"], held
 
 
 async def held_in_any_session(connection: Connection, executor_id: int) -> list[int]:
@@ -185,7 +201,8 @@ async def held_by_silent(connection: Connection, executors: Sequence[int]) -> li
     return [(row["acquirement_id"], row["executor_id"]) for row in rows]
 
 
-def _acquired(row: Record) -> Acquired:
+def acquired_of(row: Record) -> Acquired:
+    """What was handed out."""
     return Acquired(
         acquirement_id=row["acquirement_id"],
         executor_id=row["executor_id"],

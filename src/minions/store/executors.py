@@ -223,6 +223,12 @@ async def others_able(connection: Connection, executor_id: int, lane: Lane, team
     return bool(row and row["able"])
 
 
+async def able_executors(connection: Connection, lane: Lane, team: str) -> int:
+    """How many executors that are not offline could do a subtask of this lane, whether they are at work or not."""
+    row = await one_of(connection, "able_executors", lane.kind, lane.engine, lane.memory_mb, team)
+    return row["able"] if row else 0
+
+
 async def prune_heartbeats(connection: Connection, days: float) -> bool:
     """Forget some of the samples older than this. Whether there may be more."""
     row = await one_of(connection, "prune_heartbeats", days)

@@ -101,12 +101,21 @@ CREATE TABLE minion_subtask_acquirement (
     avoid bigint[],
     waited_seconds real,
     retry text,
+    second_id bigint,
+    second_executor_id bigint,
+    second_since timestamp with time zone,
     CONSTRAINT minion_subtask_acquirement_pkey PRIMARY KEY (acquirement_id),
     CONSTRAINT minion_subtask_acquirement_team_project_task_name_subtask_i_key UNIQUE (team, project, task_name, subtask_id),
-    CONSTRAINT minion_subtask_acquirement_retry_check CHECK ((retry = ANY (ARRAY['rows'::text, 'subtask'::text])))
+    CONSTRAINT minion_subtask_acquirement_elsewhere_check CHECK ((second_executor_id <> executor_id)),
+    CONSTRAINT minion_subtask_acquirement_retry_check CHECK ((retry = ANY (ARRAY['rows'::text, 'subtask'::text]))),
+    CONSTRAINT minion_subtask_acquirement_second_check CHECK ((((second_id IS NULL) = (second_executor_id IS NULL)) AND ((second_id IS NULL) OR (second_since IS NOT NULL))))
 ) WITH (autovacuum_vacuum_cost_delay=0, autovacuum_vacuum_scale_factor=0.01, autovacuum_vacuum_threshold=1000, fillfactor=70);
 COMMENT ON TABLE minion_subtask_acquirement IS 'Who works on what; acquirement_id is the fence. No foreign keys: the inserting statement joins the rows itself.';
+COMMENT ON COLUMN minion_subtask_acquirement.second_id IS 'The fence of a second start, drawn from the sequence of acquirement_id: it becomes that when the second start takes over.';
+COMMENT ON COLUMN minion_subtask_acquirement.second_since IS 'When it was started a second time; it stays when that start has ended, so that there is no third one.';
 CREATE INDEX minion_subtask_acquirement_executor ON public.minion_subtask_acquirement USING btree (executor_id);
+CREATE UNIQUE INDEX minion_subtask_acquirement_second ON public.minion_subtask_acquirement USING btree (second_id) WHERE (second_id IS NOT NULL);
+CREATE INDEX minion_subtask_acquirement_second_executor ON public.minion_subtask_acquirement USING btree (second_executor_id) WHERE (second_executor_id IS NOT NULL);
 CREATE INDEX minion_subtask_acquirement_task ON public.minion_subtask_acquirement USING btree (task_id);
 
 CREATE TABLE minion_subtask_ledger (
@@ -147,7 +156,7 @@ CREATE TABLE minion_subtask_ledger (
     CONSTRAINT minion_subtask_ledger_check5 CHECK (((subtasks = 1) OR (entry = ANY (ARRAY['cancelled'::text, 'retried'::text])))),
     CONSTRAINT minion_subtask_ledger_check6 CHECK ((kept_rows <= rows)),
     CONSTRAINT minion_subtask_ledger_check7 CHECK (((superseded_at IS NULL) OR (entry = ANY (ARRAY['part'::text, 'done'::text, 'failed'::text, 'cancelled'::text])))),
-    CONSTRAINT minion_subtask_ledger_entry_check CHECK ((entry = ANY (ARRAY['part'::text, 'released'::text, 'lost'::text, 'fault'::text, 'retried'::text, 'done'::text, 'failed'::text, 'cancelled'::text]))),
+    CONSTRAINT minion_subtask_ledger_entry_check CHECK ((entry = ANY (ARRAY['part'::text, 'second_start'::text, 'released'::text, 'lost'::text, 'fault'::text, 'retried'::text, 'done'::text, 'failed'::text, 'cancelled'::text]))),
     CONSTRAINT minion_subtask_ledger_kept_rows_check CHECK ((kept_rows >= 0)),
     CONSTRAINT minion_subtask_ledger_subtasks_check CHECK ((subtasks >= 1))
 );
@@ -231,6 +240,7 @@ CREATE TABLE minion_task (
     retries smallint NOT NULL DEFAULT 0,
     retry_codes text[],
     keeps_owner boolean NOT NULL DEFAULT false,
+    second_start boolean NOT NULL DEFAULT false,
     CONSTRAINT minion_task_pkey PRIMARY KEY (task_id),
     CONSTRAINT minion_task_idempotency_key_key UNIQUE (idempotency_key),
     CONSTRAINT minion_task_team_project_task_name_key UNIQUE (team, project, task_name),
@@ -246,8 +256,10 @@ COMMENT ON COLUMN minion_task.totals IS 'Counts of an ended task, taken once fro
 COMMENT ON COLUMN minion_task.weight_bytes IS 'Of its model, as measured by the executor that made the first part.';
 COMMENT ON COLUMN minion_task.retry_codes IS 'Which failed rows the last retry runs again; null: all.';
 COMMENT ON COLUMN minion_task.keeps_owner IS 'What an executor holds of it stays its own when it falls silent: it may be running it still.';
+COMMENT ON COLUMN minion_task.second_start IS 'What runs longest of it may be started a second time when nothing of it waits.';
 CREATE INDEX minion_task_keeps_owner ON public.minion_task USING btree (task_id) WHERE (keeps_owner AND (ended_at IS NULL));
 CREATE INDEX minion_task_open ON public.minion_task USING btree (task_id) WHERE (state = ANY (ARRAY['submitted'::text, 'splitting'::text, 'running'::text, 'finishing'::text]));
+CREATE INDEX minion_task_second_start ON public.minion_task USING btree (task_id) WHERE (second_start AND (ended_at IS NULL));
 CREATE INDEX minion_task_weights ON public.minion_task USING btree (model, task_id) WHERE (weight_bytes IS NOT NULL);
 
 CREATE TABLE minion_token (

@@ -8,7 +8,6 @@ from typing import Literal, NamedTuple
 from minions.store.database import Connection, all_of
 
 EXECUTOR_STATES = ("starting", "idle", "busy", "paused", "stopping", "offline")
-QUEUE_STATES = ("ready", "delayed", "paused")
 
 
 class Group(NamedTuple):

@@ -16,7 +16,8 @@ from minions.store.subtasks import Part, part_of
 
 @dataclass(frozen=True, slots=True)
 class SubtaskRow:
-    """A subtask with where it stands. executor_id: who holds it, or who ended it. seconds: that its rows took."""
+    """A subtask with where it stands. executor_id: who holds it, or who ended it; second_executor_id: who runs it, too.
+    seconds: that its rows took."""
 
     subtask_id: int
     state: str
@@ -24,6 +25,7 @@ class SubtaskRow:
     range_start: int
     range_end: int | None
     executor_id: int | None
+    second_executor_id: int | None
     attempt: int
     losses: int
     given_back: bool
@@ -33,6 +35,11 @@ class SubtaskRow:
     acquired_at: datetime | None
     ended_at: datetime | None
     reason: str
+
+    @property
+    def executors(self) -> tuple[int | None, int | None]:
+        """Whose names one wants to know."""
+        return self.executor_id, self.second_executor_id
 
 
 async def subtask_numbers(
@@ -58,6 +65,7 @@ async def subtasks_numbered(
             range_start=row["range_start"],
             range_end=row["range_end"],
             executor_id=row["holder"] or (row["ended_by"] if row["is_ended"] else None),
+            second_executor_id=row["second_executor_id"],
             attempt=row["attempt"],
             losses=row["losses"],
             given_back=row["given_back"] and row["state"] == "queued",

@@ -54,43 +54,6 @@ async def append_subtasks(
 
 
 @dataclass(frozen=True, slots=True)
-class SubtaskStanding:
-    """A subtask with where it stands. executor_id: who holds it, or who ended it."""
-
-    subtask_id: int
-    state: str
-    object: str
-    range: SubtaskRange
-    executor_id: int | None
-    attempt: int
-    losses: int
-    rows: int
-    failed_rows: int
-    reason: str
-
-
-async def list_subtasks(
-    connection: Connection, task_id: int, *, state: str | None, after: int, limit: int
-) -> list[SubtaskStanding]:
-    """Subtasks by number, from the one after `after` on."""
-    return [
-        SubtaskStanding(
-            subtask_id=row["subtask_id"],
-            state=row["state"],
-            object=row["object"],
-            range=SubtaskRange(row["range_start"], row["range_end"]),
-            executor_id=row["holder"] or row["ended_by"],
-            attempt=row["attempt"],
-            losses=row["losses"],
-            rows=row["rows"],
-            failed_rows=row["failed_rows"],
-            reason=row["reason"],
-        )
-        for row in await all_of(connection, "list_subtasks", task_id, state, after, limit)
-    ]
-
-
-@dataclass(frozen=True, slots=True)
 class Part:
     """A committed part. key None: it has no rows and no object."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from minions.domain.hopeless import Faults
 from minions.domain.lifecycle import NEXT_TASK_STATES, TaskState
 from minions.domain.matching import Lane
 from minions.domain.names import Preference, TaskName, public_id
@@ -38,6 +39,7 @@ async def insert_task(connection: Connection, task: NewTask) -> int | None:
         task.created_by,
         task.input_bytes,
         task.keeps_owner,
+        task.second_start,
     )
     return row["task_id"] if row else None
 
@@ -157,9 +159,9 @@ async def tasks_over_their_limit(connection: Connection) -> list[tuple[int, int,
     return [(row["task_id"], row["rows"], row["failed_rows"]) for row in rows]
 
 
-async def open_lanes(connection: Connection) -> dict[str, int]:
-    """Lanes of open tasks, each with its number of tasks."""
-    return {row["lane"]: row["tasks"] for row in await all_of(connection, "open_lanes")}
+async def open_lanes(connection: Connection) -> dict[str, bool]:
+    """Lanes of open tasks, each with whether something in it may be started a second time."""
+    return {row["lane"]: row["second_start"] for row in await all_of(connection, "open_lanes")}
 
 
 async def waiting_lanes(connection: Connection) -> dict[str, int]:
@@ -185,6 +187,31 @@ async def tasks_of_teams(
     """Open tasks of these teams and lanes that have something to hand out, in the order in which they are served."""
     rows = await all_of(connection, "tasks_of_teams", list(teams), list(lanes), list(exclude))
     return [row["task_id"] for row in rows]
+
+
+async def task_faults(connection: Connection, task_id: int) -> list[Faults]:
+    """Faults of a task since it was handed in or retried last; for one without a part."""
+    return [
+        Faults(row["code"], row["message"], row["faults"], row["executors"])
+        for row in await all_of(connection, "task_faults", task_id)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why so many subtasks were set aside."""
+
+    code: str
+    message: str
+    subtasks: int
+
+
+async def set_aside_causes(connection: Connection, task_id: int, limit: int) -> list[Cause]:
+    """Why subtasks of a task were set aside, the most frequent cause first."""
+    return [
+        Cause(row["code"], row["message"], row["subtasks"])
+        for row in await all_of(connection, "set_aside_causes", task_id, limit)
+    ]
 
 
 async def pin_task(
@@ -265,7 +292,7 @@ async def count_all(connection: Connection, tasks: Sequence[int]) -> dict[int, C
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How an open task goes. share: subtasks' worth of rows committed by subtasks under way."""
+    """How an open task goes. share: subtasks' worth of rows committed by subtasks that are not done."""
 
     share: float = 0.0
     executors: int = 0
@@ -297,6 +324,7 @@ def _specification_to_json(specification: Specification) -> dict[str, Any]:
         "output_format": specification.output_format,
         "subtask_bytes": specification.subtask_bytes,
         "need": specification.need,
+        "row_bytes": specification.row_bytes,
     }
 
 
@@ -308,6 +336,7 @@ def _specification(stored: dict[str, Any]) -> Specification:
         output_format=stored["output_format"],
         subtask_bytes=stored["subtask_bytes"],
         need=stored.get("need", ""),
+        row_bytes=stored.get("row_bytes"),
     )
 
 

@@ -65,11 +65,13 @@ class Offer(Message):
 class AcquireRequest(FromExecutor):
     """Ask for one subtask, waiting up to wait_seconds for one.
 
-    holds: every acquirement that the executor knows it has; what it does not list and is older than a minute goes back.
+    holds: every acquirement that the executor knows it has; what it does not list goes back when it is older than a
+    minute, or not newer than heard_until: up to that acquirement the executor has heard of all that it ever will.
     exclude: tasks that this executor found it cannot run. offer: in place of what it registered with.
     """
 
     holds: Holds = Field(default_factory=list[str])
+    heard_until: str | None = None
     exclude: Annotated[list[str], Field(max_length=256)] = Field(default_factory=list[str])
     offer: Offer | None = None
     wait_seconds: float = Field(0, ge=0, le=30)
@@ -122,7 +124,10 @@ class Retry(Answer):
 
 
 class Assignment(Answer):
-    """A subtask that now belongs to the executor. acquirement is the fence: every call about it carries it."""
+    """A subtask that now belongs to the executor. acquirement is the fence: every call about it carries it.
+
+    output_most_bytes: what can be written to output_link; None: anything.
+    """
 
     acquirement: str
     task: str
@@ -138,6 +143,7 @@ class Assignment(Answer):
     input: InputPiece
     output_format: PartFormat
     output_link: str
+    output_most_bytes: int | None = None
     links_expire_seconds: float
     pin: Pin | None = None
     retry: Retry | None = None
@@ -146,12 +152,13 @@ class Assignment(Answer):
 class AcquireAnswer(Answer):
     """assignment None: nothing for this executor now, and reasons says why (empty: nothing waits at all).
 
-    lost: of the acquirements that were listed, those that are not the executor's any more.
+    lost: of the acquirements that were listed, those that are not the executor's any more. newest: see BeatAnswer.
     """
 
     assignment: Assignment | None = None
     reasons: list[str] = Field(default_factory=list[str])
     lost: list[str] = Field(default_factory=list[str])
+    newest: str | None = None
 
 
 class JobLog(Message):
@@ -287,11 +294,13 @@ class HeartbeatRequest(FromExecutor):
     """How the executor is. sample: numbers for charts (rows_per_second, memory_free_mb, load_1m, …).
 
     leaves: the tasks that it leaves alone for now, each with the reason; None as before. device: None as before.
+    holds, heard_until: see AcquireRequest.
     """
 
     state: ExecutorState
     reason: Reason = ""
     holds: Holds = Field(default_factory=list[str])
+    heard_until: str | None = None
     preferences: list[str] | None = Field(default=None, max_length=64)
     offer: Offer | None = None
     leaves: Annotated[dict[str, Reason], Field(max_length=256)] | None = None
@@ -300,15 +309,21 @@ class HeartbeatRequest(FromExecutor):
 
 
 class ProgressRequest(FromExecutor):
-    """A sign of life while busy. rows: rows done but not yet committed, by acquirement."""
+    """A sign of life while busy. rows: rows done but not yet committed, by acquirement; all that the executor holds.
+
+    heard_until: see AcquireRequest.
+    """
 
     rows: dict[str, Count] = Field(default_factory=dict[str, int], max_length=1024)
+    heard_until: str | None = None
 
 
 class BeatAnswer(Answer):
-    """lost: acquirements that are not the executor's any more: stop working on them."""
+    """lost: acquirements that are not the executor's any more: stop working on them. newest: of all executors'
+    acquirements the newest there was meanwhile, for a later `heard_until`."""
 
     lost: list[str] = Field(default_factory=list[str])
+    newest: str | None = None
 
 
 class GoodbyeRequest(FromExecutor):

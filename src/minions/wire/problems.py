@@ -17,6 +17,7 @@ from minions.domain.errors import (
     NotFound,
     ObjectMissing,
     SessionReplaced,
+    TokenRefused,
     Unavailable,
     ValidationFailed,
 )
@@ -26,6 +27,7 @@ MEDIA_TYPE = "application/problem+json"
 
 _STATUS: list[tuple[type[MinionsError], int]] = [
     (ValidationFailed, 422),
+    (TokenRefused, 401),
     (AccessDenied, 403),
     (NotFound, 404),
     (AcquirementLost, 409),

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from minions.domain.choices import PartFormat, SubtaskStateName, TokenScope
 from minions.domain.inputs import Format
-from minions.domain.models import EngineName, Kind
+from minions.domain.matching import MOST_MEMORY_MB
+from minions.domain.models import FORMS, EngineName, Kind
 from minions.domain.specification import Parameters
-from minions.wire.base import Answer, Count, Message, Sha256
+from minions.wire.base import Answer, Count, Message, Name, Sha256
 from minions.wire.executor import JobDetail
 
+_INPUT = Field(json_schema_extra={"pattern": "^(upl_[0-9a-z]+|s3://.+|file:///.+)$"})
 TaskStateName = Literal["submitted", "splitting", "running", "finishing", "completed", "failed", "cancelled"]
 
 
@@ -42,19 +44,19 @@ class SubmitRequest(Message):
     task_name None: the server chooses one. subtask_bytes: bytes of input for one subtask; None lets the server choose.
     """
 
-    team: str = "default"
-    project: str = "default"
-    task_name: str | None = None
-    model: str = Field(min_length=1, max_length=1000)
+    team: Name = "default"
+    project: Name = "default"
+    task_name: Name | None = None
+    model: str = Field(min_length=1, max_length=1000, description=f"One of {FORMS}.")
     parameters: Parameters
-    inputs: list[str] = Field(min_length=1, max_length=1000)
+    inputs: list[Annotated[str, _INPUT]] = Field(min_length=1, max_length=1000)
     input_format: Format | None = None
     output_format: PartFormat = "parquet"
     priority: int = Field(
         100, ge=0, le=1000, description="Smaller runs first; equal priorities run in order of arrival."
     )
     memory_mb: int | None = Field(
-        None, ge=1, description="Memory that the model needs, when the server's guess is off."
+        None, ge=1, le=MOST_MEMORY_MB, description="Memory that the model needs, when the server's guess is off."
     )
     subtask_bytes: int | None = Field(None, ge=1, le=2**40)
 
@@ -146,6 +148,7 @@ class SubtaskView(Answer):
     start: int
     end: int | None
     executor: str | None = None
+    second_executor: str | None = Field(None, description="Who runs it, too: the first to end counts.")
     attempt: int = 0
     losses: int = 0
     rows: int = 0
@@ -162,7 +165,7 @@ class LedgerView(Answer):
 
     at: datetime
     subtask_id: int
-    entry: Literal["part", "released", "lost", "fault", "retried", "done", "failed", "cancelled"]
+    entry: Literal["part", "second_start", "released", "lost", "fault", "retried", "done", "failed", "cancelled"]
     executor: str | None = None
     attempt: int = 0
     rows: int = 0
@@ -192,6 +195,7 @@ class JobView(Answer):
     environment: dict[str, str] = Field(default_factory=dict[str, str])
     output: str | None = None
     host: str | None = None
+    second_host: str | None = Field(None, description="Where it runs, too: the first to end counts.")
     attempt: int = 0
     losses: int = 0
     exit_code: int | None = None
@@ -284,7 +288,7 @@ class ExecutorPage(Page):
 class TokenRequest(Message):
     name: str = Field(min_length=1, max_length=63)
     scope: TokenScope
-    teams: list[str] | None = Field(None, max_length=64, description="Teams whose tasks it reaches; None means all.")
+    teams: list[Name] | None = Field(None, max_length=64, description="Teams whose tasks it reaches; None means all.")
     expires_days: float | None = Field(None, gt=0, le=3650)
 
 

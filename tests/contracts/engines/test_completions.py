@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from minions.domain.errors import EngineFailed, ModelUnavailable
+from minions.domain.errors import EngineFailed, ModelUnavailable, ParametersRefused
 from minions.domain.rows import RowCode
 from minions.domain.specification import CompleteParameters
 from tests.contracts.engines.conftest import Subject
@@ -141,3 +141,11 @@ async def test_a_server_that_goes_away_ends_the_engine(tmp_path: Any) -> None:
         await engine.submit([1], ["Hello again"])
         with pytest.raises(EngineFailed, match="is gone"):
             await anext(engine.outcomes())
+
+
+@every_completing_engine
+async def test_a_parameter_that_the_engine_refuses_is_named_and_no_row_is_quoted(subject: Subject) -> None:
+    async with subject.make(output_schema={"type": "nonsense"}, max_tokens=8) as engine:
+        with pytest.raises(ParametersRefused, match=r"refuses output_schema: .*nonsense") as caught:
+            await collect(engine, ["a secret prompt"])
+    assert "secret" not in caught.value.message

@@ -102,6 +102,7 @@ def test_tokens_are_counted_before_the_cut(tmp_path: Path, reference: Any) -> No
     outcomes = embed(tmp_path, [exact, exact + "word", "word"])
     assert [outcome.input_tokens for outcome in outcomes] == [256, 257, 3]
     assert [outcome.truncated for outcome in outcomes] == [False, True, False]
+    assert [outcome.seen_tokens for outcome in outcomes] == [None, 256, None]
 
 
 @pytest.mark.parametrize("given", [{}, {"prompt_name": "long"}, {"prompt": "passage: "}, {"prompt": ""}])

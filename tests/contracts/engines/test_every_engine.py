@@ -68,10 +68,12 @@ async def test_an_overflow_fails_when_the_task_says_so(subject: Subject) -> None
 
 
 async def test_an_overflow_is_cut_and_flagged_when_the_task_says_so(subject: Subject, engine: EngineProcess) -> None:
-    """A cut row is marked, with the tokens that it had before; a whole row is not."""
+    """A cut row is marked, with the tokens that it had before and those that were left; a whole row is not."""
     found = await collect(engine, [_LONG, "Hello there"])
     assert [found[0].truncated, found[1].truncated] == [True, False]
     assert found[0].code in (None, RowCode.EMPTY_REPLY)
+    assert 0 < (found[0].seen_tokens or 0) <= CONTEXT_TOKENS
+    assert found[1].seen_tokens is None
     if subject.name != "ollama":
         assert (found[0].input_tokens or 0) > CONTEXT_TOKENS
 

@@ -10,6 +10,7 @@ import pytest
 
 from minions.domain.errors import Conflict, InputUnreadable, ObjectMissing
 from minions.objects.base import ObjectStore
+from minions.objects.s3 import S3Objects
 
 TEN = b"0123456789"
 
@@ -141,6 +142,11 @@ async def test_keys_that_leave_the_folder_are_refused(objects: ObjectStore, key:
         await objects.delete([key])
     with pytest.raises(ValueError, match="key"):
         await objects.sign_read(key, 60)
+
+
+async def test_what_one_link_takes(objects: ObjectStore) -> None:
+    """S3 refuses a longer PUT, but only once all of it was sent."""
+    assert objects.most_link_bytes == (5 * 1024**3 if isinstance(objects, S3Objects) else None)
 
 
 async def test_the_probe_leaves_nothing(objects: ObjectStore) -> None:

@@ -253,7 +253,7 @@ async def test_an_executor_that_registers_again_gets_a_new_session_and_keeps_its
     assert session is not None
     assert again is not None
     assert session.session != again.session
-    assert await acquirements.held_by(connection, number, session.session) == []
+    assert (await acquirements.held_by(connection, number, session.session))[1] == []
     assert not await executors.heartbeat(
         connection, number, session.session, state="idle", reason="", preferences=None, sample={}
     )

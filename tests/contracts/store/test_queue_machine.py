@@ -93,7 +93,8 @@ class QueueMachine(RuleBasedStateMachine):
             self.program.executors = [await add_executor(connection, instance) for instance in _INSTANCES]
             lanes = [LANE, OTHER_LANE]
             self.program.tasks = [
-                await add_task(connection, count, lane=lanes[place]) for place, count in enumerate(counts)
+                await add_task(connection, count, lane=lanes[place], second_start=True)
+                for place, count in enumerate(counts)
             ]
 
         self._do(make)
@@ -116,6 +117,33 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(chance=_CHANCE)
     def acquire_from_tasks(self, chance: random.Random) -> None:
         self._do(self.program.acquire_preferred, chance)
+
+    @precondition(_has_tasks)
+    @rule(which=st.integers(0, 100), executors=st.permutations(range(len(_INSTANCES))))
+    def start_second(self, which: int, executors: list[int]) -> None:
+        """All of a task is handed out, and a part tells how long one takes: then some of it is started again."""
+        task = self.program.tasks[which % len(self.program.tasks)]
+
+        async def start(connection: Connection) -> None:
+            await _let_time_pass(connection)
+            await self.program.promote(connection)
+            while got := await acquirements.acquire_from_tasks(connection, self.program.executors, [task]):
+                self.program.believed += [(each, each.cursor) for each in got]
+            await self._commit_one_of(connection, task)
+            for each in executors[:2]:
+                await self.program.start_second_on(connection, self.program.executors[each])
+
+        self._do(start)
+
+    async def _commit_one_of(self, connection: Connection, task: int) -> None:
+        for place, (held, _) in enumerate(self.program.believed):
+            if held.task_id != task or (cursor := await self._cursor(held)) is None:
+                continue
+            sent, reach = await right_part(connection, held, cursor, 1)
+            assert await deliver(connection, sent)
+            self.program.note_accepted(held, sent)
+            self.program.believed[place] = (held, reach)
+            return
 
     @precondition(_has_tasks)
     @rule(chance=_CHANCE)
@@ -182,7 +210,8 @@ class QueueMachine(RuleBasedStateMachine):
 
     async def _cursor(self, held: Acquired) -> int | None:
         return await self._connection.fetchval(
-            "SELECT cursor FROM minion_subtask_acquirement WHERE acquirement_id = $1", held.acquirement_id
+            "SELECT cursor FROM minion_subtask_acquirement WHERE acquirement_id = $1 OR second_id = $1",
+            held.acquirement_id,
         )
 
     async def _changes_nothing(self, sent: PartCommit) -> None:
@@ -335,9 +364,10 @@ class QueueMachine(RuleBasedStateMachine):
                     await tasks.lock_task(connection, task)
                     await tasks.change_state(connection, task, TaskState.RUNNING)
                     await tasks.set_paused(connection, task, False)
-            for held in await connection.fetch("SELECT acquirement_id, executor_id FROM minion_subtask_acquirement"):
-                given = GiveBack(held["acquirement_id"], held["executor_id"], "released", "drained")
-                await acquirements.give_back(connection, [given])
+            under_way = "SELECT acquirement_id, executor_id FROM minion_subtask_acquirement"
+            while found := await connection.fetch(under_way):  # what runs in a second place stays with that one
+                given = [GiveBack(each["acquirement_id"], each["executor_id"], "released", "drained") for each in found]
+                await acquirements.give_back(connection, given)
             await _let_time_pass(connection)
             await acquirements.promote_due(connection)
             lanes = [LANE.key, OTHER_LANE.key]

@@ -10,9 +10,10 @@ from typing import Any, Literal
 
 import pytest
 
+from minions.domain.errors import AcquirementLost
 from minions.domain.lifecycle import ENDED_TASK_STATES, RetryOf, TaskState
 from minions.domain.subtask import Acquired, GiveBack, PartCommit
-from minions.store import acquirements, retries, tasks
+from minions.store import acquirements, retries, second_starts, tasks
 from minions.store.database import Connection, Database
 from tests.contracts.store.world import LANE, OTHER_LANE, RANGE, add_executor, add_task, append, broken, part
 
@@ -53,6 +54,7 @@ class Program:
             (4, self.append),
             (10, self.acquire),
             (5, self.acquire_preferred),
+            (4, self.start_second),
             (16, self.commit),
             (8, self.give_back),
             (5, self.promote),
@@ -71,7 +73,10 @@ class Program:
         if len(self.tasks) < 8:
             lane = self.chance.choice([LANE, OTHER_LANE])
             priority = self.chance.choice([50, 100])
-            self.tasks.append(await add_task(connection, 0, lane=lane, priority=priority, state=TaskState.SPLITTING))
+            made = await add_task(
+                connection, 0, lane=lane, priority=priority, state=TaskState.SPLITTING, second_start=True
+            )
+            self.tasks.append(made)
 
     async def append(self, connection: Connection) -> None:
         if not self.tasks:
@@ -108,6 +113,15 @@ class Program:
             assert {each.task_id for each in got} <= set(wanted)
             self._believe(got, asked)
 
+    async def start_second(self, connection: Connection) -> None:
+        await self.start_second_on(connection, self.chance.choice(self.executors))
+
+    async def start_second_on(self, connection: Connection, executor: int) -> None:
+        got = await second_starts.start_second(connection, executor, _LANES, [], None)
+        if got is not None:
+            assert got.executor_id == executor
+            self.believed.append((got, got.cursor))
+
     async def commit(self, connection: Connection) -> None:
         """A batch of parts: right ones, and such as come late or twice, from another, or do not fit."""
         batch: dict[int, tuple[int, PartCommit]] = {}
@@ -134,7 +148,12 @@ class Program:
         sent = [commit for _, commit in batch.values()]
         if not sent:
             return
-        accepted = await acquirements.commit_parts(connection, sent)
+        accepted = set(await acquirements.commit_parts(connection, sent))
+        accepted |= {
+            each.acquirement_id
+            for each in sent
+            if each.acquirement_id not in accepted and await take_over_with(connection, each)
+        }
         for place, commit in batch.values():
             if commit.acquirement_id in accepted:
                 self.note_accepted(self.believed[place][0], commit)
@@ -283,6 +302,22 @@ async def right_part(connection: Connection, held: Acquired, cursor: int, rows: 
 
 async def deliver(connection: Connection, sent: PartCommit) -> bool:
     """As the server does with what an executor commits."""
+    return await _accept(connection, sent) or await take_over_with(connection, sent)
+
+
+async def take_over_with(connection: Connection, sent: PartCommit) -> bool:
+    """As a second start does that is first: it becomes the owner with what it commits, or neither happens."""
+    try:
+        async with connection.transaction():
+            await second_starts.take_over(connection, sent.acquirement_id, sent.executor_id)
+            if not await _accept(connection, sent):
+                raise AcquirementLost
+    except AcquirementLost:
+        return False
+    return True
+
+
+async def _accept(connection: Connection, sent: PartCommit) -> bool:
     if sent.kept_rows is not None:
         return await retries.replace_part(connection, sent)
     return bool(await acquirements.commit_parts(connection, [sent]))
@@ -292,7 +327,7 @@ async def deliver(connection: Connection, sent: PartCommit) -> bool:
 async def test_after_every_step_of_a_random_program(connection: Connection, seed: int) -> None:
     chance = random.Random(seed)
     program = Program(chance, [await add_executor(connection) for _ in range(4)])
-    for step in range(220):
+    for step in range(300):
         await program.step(connection)
         try:
             await program.check(connection)
@@ -307,7 +342,9 @@ async def test_at_every_moment_while_many_do_things_at_once(database: Database) 
     async with database.connection() as connection:
         executors = [await add_executor(connection) for _ in range(40)]
         shared: list[int] = [
-            await add_task(connection, 0, lane=[LANE, OTHER_LANE][number % 2], state=TaskState.SPLITTING)
+            await add_task(
+                connection, 0, lane=[LANE, OTHER_LANE][number % 2], state=TaskState.SPLITTING, second_start=True
+            )
             for number in range(6)
         ]
         for task in shared:

@@ -34,6 +34,7 @@ async def add_task(
     name: TaskName | None = None,
     state: TaskState = TaskState.RUNNING,
     open_ended: bool = False,
+    second_start: bool = False,
 ) -> int:
     """A task with so many subtasks of RANGE positions each, all waiting."""
     name = name or TaskName("team", "project", f"task{next(_numbers)}")
@@ -52,6 +53,8 @@ async def add_task(
     )
     task_id = await tasks.insert_task(connection, new)
     assert task_id is not None
+    if second_start:  # only commands ask for it, but what the store does with it is the same
+        await connection.execute("UPDATE minion_task SET second_start = true WHERE task_id = $1", task_id)
     await tasks.change_state(connection, task_id, TaskState.SPLITTING)
     if count:
         await append(connection, task_id, 0, count, open_ended=open_ended)

@@ -9,6 +9,7 @@ import tarfile
 
 import pytest
 
+from minions.objects.files import FileObjects
 from tests.integration.commands.project import CommandRig, shell
 from tests.integration.executor.deployment import eventually
 
@@ -76,3 +77,25 @@ async def test_jobs_that_fail_are_tried_as_often_as_the_task_says_and_tell_why(c
     assert log == "--- stdout\n\n--- stderr\nwent wrong\n\n"
     assert "no-such-program" in jobs[4]["message"]
     assert await commands.output(jobs[3]) == b"done\n"
+
+
+async def test_an_output_that_the_object_store_does_not_take_fails_before_it_is_sent(
+    commands: CommandRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FileObjects, "most_link_bytes", property(lambda _: 1000))
+    async with commands.executor():
+        task = await commands.submit(
+            [
+                shell('head -c 1000 /dev/zero >"$1"', "small"),
+                shell('head -c 1001 /dev/zero >"$1"', "large"),
+                shell('mkdir "$1"; head -c 1000 /dev/zero >"$1/file"', "folder"),
+            ]
+        )
+        view = await commands.rig.ended(task)
+    assert view["subtasks"]["done"] == 1
+    _, large, folder = await commands.jobs(task)
+    for job in (large, folder):
+        assert job["reason"] == "output_too_large"
+        assert "more than 1,000 bytes" in job["message"]
+        assert "objects kept in files, not in S3, have no such limit" in job["message"]
+    assert commands.rig.saboteur.count("PUT", "/parts/") == 1 + 2, "the one output, and what two jobs printed"

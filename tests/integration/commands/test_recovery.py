@@ -65,6 +65,39 @@ async def test_a_job_that_ends_while_the_server_is_away_is_delivered_when_it_is_
     assert [what for what, _ in runs(tmp_path)] == ["start", "end"]
 
 
+@pytest.mark.timeout(30)
+async def test_a_job_whose_answer_is_lost_comes_back_in_seconds(commands: CommandRig, tmp_path: Path) -> None:
+    """Though it stays with an executor that is silent; here the executor itself says that it never heard of it."""
+    (tmp_path / "go").touch()
+    task = await commands.submit([slow(tmp_path)])
+    lost = commands.rig.saboteur.add("lost", "POST", "/executor/acquire")
+    async with commands.executor(slots=1):
+        view = await commands.rig.ended(task)
+    assert lost.times == 0
+    assert view["state"] == "completed"
+    assert [what for what, _ in runs(tmp_path)] == ["start", "end"]
+    assert await commands.rig.ledger(task) == ["released", "part"]
+
+
+@pytest.mark.timeout(60)
+async def test_a_job_whose_answer_is_late_stays_with_who_asked(commands: CommandRig, tmp_path: Path) -> None:
+    """A neighbour that begins and ends meanwhile is told of, and other calls for work with it."""
+    task = await commands.submit([slow(tmp_path, "first"), slow(tmp_path, "second")])
+    late = commands.rig.saboteur.add("late", "POST", "/executor/acquire")
+    async with commands.executor(slots=2) as host:
+        await late.struck.wait()
+        for number in range(4):
+            before = commands.rig.saboteur.count("POST", "/executor/heartbeat")
+            write_control(host.state, Control(slots=3 + number))
+            await eventually(lambda before=before: commands.rig.saboteur.count("POST", "/executor/heartbeat") > before)
+        late.gate.set()
+        (tmp_path / "go").touch()
+        view = await commands.rig.ended(task)
+    assert view["state"] == "completed"
+    assert sorted(what for what, _ in runs(tmp_path)) == ["end", "end", "start", "start"]
+    assert await commands.rig.ledger(task) == ["part", "part"]
+
+
 @pytest.mark.timeout(90)
 async def test_an_executor_that_was_killed_sweeps_first_and_no_job_runs_twice_at_once(
     commands: CommandRig, tmp_path: Path

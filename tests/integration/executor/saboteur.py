@@ -16,8 +16,8 @@ Matches = Callable[[str, str], bool]
 class Fault:
     """One thing that goes wrong: for requests (method, path) that match, so many times.
 
-    kind: `lost` (the server does it, the answer never arrives), `refused` (it is answered with the status) or `held`
-    (it waits until `gate` is set, and is then done).
+    kind: `lost` (the server does it, the answer never arrives), `refused` (it is answered with the status), `held`
+    (it waits until `gate` is set, and is then done) or `late` (the server does it, the answer waits for `gate`).
     """
 
     matches: Matches
@@ -64,11 +64,25 @@ class Saboteur:
                 fault.struck.set()
                 await fault.gate.wait()
                 await self._app(scope, receive, send)
+            case "late":
+                said = list[Message]()
+                await self._app(scope, receive, _into(said))
+                fault.struck.set()
+                await fault.gate.wait()
+                for message in said:
+                    await send(message)
             case _:
                 await self._app(scope, receive, _nowhere)
                 with suppress(RuntimeError):  # uvicorn notices
                     await _cut(send)
         fault.struck.set()
+
+
+def _into(said: list[Message]) -> Send:
+    async def keep(message: Message) -> None:
+        said.append(message)
+
+    return keep
 
 
 async def _nowhere(_: Message) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from minions.executor.plan import pause_seconds
-from tests.integration.executor.deployment import Rig
+from tests.integration.executor.deployment import Rig, eventually
 from tests.integration.executor.test_eviction import check_rows
 
 TEXTS = [f"slow {n}" for n in range(60)]
@@ -37,6 +37,36 @@ async def test_a_commit_whose_answer_is_lost_gets_the_same_answer(deployed: Rig)
     await check_rows(deployed, task, TEXTS)
     assert await deployed.ledger(task) == []
     assert executor.notes("done.txt") == TEXTS, "no row was worked on twice"
+
+
+@pytest.mark.timeout(30)
+async def test_a_subtask_whose_answer_is_lost_comes_back_in_seconds(deployed: Rig) -> None:
+    """Not after the minute that it takes where nobody says what he has heard of."""
+    task = await deployed.submit_texts(TEXTS[:3], subtask_bytes=10_000_000)
+    lost = deployed.saboteur.add("lost", "POST", "executor/acquire")
+    async with deployed.executor() as executor:
+        view = await deployed.ended(task)
+    assert lost.times == 0
+    assert view["state"] == "completed"
+    assert await deployed.ledger(task) == ["released"]
+    assert executor.notes("done.txt") == TEXTS[:3]
+
+
+async def test_a_subtask_whose_answer_is_late_stays_with_who_asked(deployed: Rig) -> None:
+    """However often the executor tells meanwhile what it holds."""
+    task = await deployed.submit_texts(TEXTS[:3], subtask_bytes=10_000_000)
+    late = deployed.saboteur.add("late", "POST", "executor/acquire")
+    async with deployed.executor() as executor:
+        await late.struck.wait()
+        for _ in range(4):
+            before = deployed.saboteur.count("POST", "executor/heartbeat")
+            executor.agent.beats.tell()
+            await eventually(lambda before=before: deployed.saboteur.count("POST", "executor/heartbeat") > before)
+        late.gate.set()
+        view = await deployed.ended(task)
+    assert view["state"] == "completed"
+    assert await deployed.ledger(task) == []
+    assert executor.notes("done.txt") == TEXTS[:3]
 
 
 async def test_a_refused_link_is_replaced_by_a_fresh_one(deployed: Rig) -> None:

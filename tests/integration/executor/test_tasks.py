@@ -50,7 +50,7 @@ async def test_a_model_that_cannot_be_loaded_ends_its_task_and_no_other(
         failed = await deployed.ended(hopeless)
         done = await deployed.ended(other)
     assert (failed["state"], done["state"]) == ("failed", "completed")
-    assert failed["state_reason"] == "there is no model at /m/missing on this machine"
+    assert failed["state_reason"].startswith("there is no model at /m/missing on this machine")
     assert failed["subtasks"]["queued"] == failed["subtasks"]["acquired"] == 0
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -148,7 +149,8 @@ class OwnProject:
                 process.kill()
         _, left = psutil.wait_procs(self.processes(), timeout=5)  # what is just ending may end
         for process in left:
-            process.kill()
+            with suppress(psutil.NoSuchProcess):  # it was a child of one that was just ended
+                process.kill()
         return [str(process) for process in left]
 
     @staticmethod

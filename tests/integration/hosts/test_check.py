@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 
 from minions.hosts.check import check
+from minions.hosts.connection import Connection
 from minions.hosts.inventory import Host
 from tests.services.sshd import SshHost, ssh_host
 
@@ -18,6 +19,17 @@ async def test_a_host_is_looked_at(host: Host, mini: SshHost) -> None:
     assert verdict.facts.disk_free_bytes > 0
     assert abs(verdict.facts.clock_seconds) < 2
     assert verdict.line.startswith("mini: ready · Linux ")
+
+
+async def test_what_runs_keep_on_the_disk_is_counted_once(host: Host, mini: SshHost, connection: Connection) -> None:
+    host = replace(host, state="~/kept")
+    script = "cd kept/projects/x && head -c 3000000 /dev/urandom > a && ln a b"
+    await connection.run(["sh", "-c", f"mkdir -p kept/projects/x && {script}"])
+    verdict = await check(host, options=mini.options)
+    assert verdict.facts is not None
+    assert verdict.facts.kept_bytes is not None
+    assert 3_000_000 <= verdict.facts.kept_bytes < 3_200_000
+    assert verdict.facts.ends_with_session is not None
 
 
 async def test_what_the_project_needs_and_the_host_lacks(host: Host, mini: SshHost) -> None:

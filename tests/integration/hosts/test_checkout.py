@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from minions.hosts import checkout, project
+from minions.hosts import project
 from minions.hosts.checkout import check_out
 from minions.hosts.connection import Connection
 from minions.hosts.faults import CheckoutRefused
@@ -157,20 +157,3 @@ async def test_submodules_lfs_and_shallow_clones_are_refused(
         await check_out(connection, shallow, await pin(shallow))
     async with Connection.open(Host("local", state=str(tmp_path / "state"))) as local:
         assert (await check_out(local, shallow, await pin(shallow))).sent_bytes == 0
-
-
-async def test_worktrees_are_kept_under_a_bound(
-    connection: Connection, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(checkout, "MOST_WORKTREES", 2)
-    commits = [commit(root, {"file": str(number)}) for number in range(4)]
-    made = [await check_out(connection, root, found) for found in commits[:2]]
-    home = made[0].directory.rpartition("/")[0]
-    let_go = await hold(connection, made[0].lock)
-    for found in commits[2:]:
-        await check_out(connection, root, found)
-    assert await worktrees(connection, home) == {commits[0], *commits[2:]}
-    await let_go()
-    await check_out(connection, root, commits[3])
-    assert await worktrees(connection, home) == set(commits[2:])
-    assert not [name for name in (await connection.run(["ls", home])).stdout.decode().split() if commits[0] in name]

@@ -201,13 +201,12 @@ async def test_a_cut_cable_is_noticed_and_mended(cable: Cable) -> None:
             lost.set()
 
         link = Link(
-            Host("mini", ssh="mini"),
+            Host("mini", ssh="mini", silence_seconds=0.9),
             asyncio.Semaphore(1),
             options=far.options,
             on_connected=on_connected,
             on_lost=on_lost,
             pause=lambda failed, chance: 0.2,
-            ping_seconds=0.3,
         )
         async with link.kept():
             first = await asyncio.wait_for(link.connected(), 30)

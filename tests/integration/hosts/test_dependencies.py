@@ -6,19 +6,26 @@ import asyncio
 import base64
 import hashlib
 import json
+import os
+import shutil
+import subprocess
 import zipfile
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
+from typing import cast
 
 import pytest
+from uv import find_uv_bin
 
 from minions.hosts.checkout import Checkout, check_out
 from minions.hosts.connection import Connection
 from minions.hosts.dependencies import install
 from minions.hosts.faults import HostNotReady, SetupFailed
 from minions.hosts.inventory import Host
-from tests.integration.hosts.projects import commit
+from tests.integration.hosts.projects import commit, write
+from tests.integration.hosts.with_uv import ALONE, with_uv
 from tests.services.sshd import SshHost
 
 DEPENDENCIES = {"tiny": "file:vendor/tiny"}
@@ -91,6 +98,108 @@ async def test_hashed_requirements_are_installed_once_for_all_commits(connection
     assert (again.installed, again.path) == ((), around.path)
     said = await connection.run(["cat", f"{second.directory}.surroundings.json"])
     assert json.loads(said.stdout) == {"path": list(around.path), "variables": dict(around.variables)}
+
+
+@pytest.fixture
+async def uv_connection(host: Host, mini: SshHost) -> AsyncGenerator[Connection]:
+    async with Connection.open(with_uv(host, mini), options=mini.options) as connection:
+        yield connection
+
+
+def uv_project(root: Path, *, name: str = "a-project") -> dict[str, str | bytes]:
+    """What `uv lock` makes of a project whose only dependency lies in it."""
+    files: dict[str, str | bytes] = {
+        "vendor/tiny-1.0-py3-none-any.whl": wheel(),
+        "pyproject.toml": f"""
+[project]
+name = "{name}"
+version = "1"
+requires-python = ">=3.11"
+dependencies = ["tiny"]
+[[tool.uv.index]]
+url = "vendor"
+format = "flat"
+default = true
+""",
+    }
+    write(root, files)
+    environment = {**os.environ, **ALONE, "UV_CACHE_DIR": str(root.parent / "uv"), "XDG_CONFIG_HOME": str(root.parent)}
+    subprocess.run([find_uv_bin(), "lock", "--quiet"], cwd=root, env=environment, check=True)
+    return {**files, "uv.lock": (root / "uv.lock").read_bytes()}
+
+
+async def test_uv_sync_makes_one_environment_for_all_commits_with_the_same_lock(
+    uv_connection: Connection, root: Path
+) -> None:
+    """And jobs find it, with `python` and with `uv run`."""
+    files = uv_project(root)
+    assert b"://" not in cast(bytes, files["uv.lock"]), "the lock file names no registry"
+    first = await made(uv_connection, root, files)
+    around = await install(uv_connection, first)
+    assert around.installed == ("uv.lock",)
+    second = await made(uv_connection, root, {"another": "file"})
+    again = await install(uv_connection, second)
+    assert (second.directory != first.directory, again.installed, again.path) == (True, (), around.path)
+    for words in (["python"], ["uv", "run", "--frozen", "python"]):
+        job = [*words, "-c", "import sys, tiny; print(sys.prefix)"]
+        done = await uv_connection.run(job, directory=second.directory, environment=again.variables, path=again.path)
+        assert done.stdout.decode() == f"tiny is here\n{again.variables['VIRTUAL_ENV']}\n", done.stderr
+    environments = first.directory.rpartition("/worktrees/")[0] + "/environments"
+    listed = (await uv_connection.run(["find", environments, "-name", "pyvenv.cfg"])).stdout.split()
+    assert [Path(os.fsdecode(each)).parent.name for each in listed] == [Path(again.variables["VIRTUAL_ENV"]).name]
+    third = await made(uv_connection, root, uv_project(root, name="another-project"))
+    assert (await install(uv_connection, third)).installed == ("uv.lock",), "another lock file"
+
+
+async def test_a_uv_lock_that_is_stale_is_refused(uv_connection: Connection, root: Path) -> None:
+    files = uv_project(root)
+    stale = cast(str, files["pyproject.toml"]).replace('["tiny"]', '["tiny", "other"]')
+    checkout = await made(uv_connection, root, {**files, "pyproject.toml": stale})
+    with pytest.raises(SetupFailed, match=r"mini: `uv sync --locked` failed: "):
+        await install(uv_connection, checkout)
+
+
+@pytest.mark.skipif(shutil.which("poetry") is None, reason="poetry is not on the PATH; it is too large to be required")
+async def test_poetry_installs_into_an_environment_of_each_worktree(host: Host, mini: SshHost, root: Path) -> None:
+    """The project itself is installed by the path of its worktree, so commits share nothing but poetry's cache."""
+    poetry = cast(str, shutil.which("poetry"))
+    files: dict[str, str | bytes] = {
+        "vendor/tiny-1.0-py3-none-any.whl": wheel(),
+        "a_project.py": "",
+        "pyproject.toml": """
+[project]
+name = "a-project"
+version = "1"
+requires-python = ">=3.11"
+dependencies = ["tiny"]
+[tool.poetry.dependencies]
+tiny = { path = "vendor/tiny-1.0-py3-none-any.whl" }
+[build-system]
+requires = ["poetry-core"]
+build-backend = "poetry.core.masonry.api"
+""",
+    }
+    write(root, files)
+    alone = {"POETRY_CACHE_DIR": str(root.parent / "poetry"), "POETRY_CONFIG_DIR": str(root.parent)}
+    await asyncio.to_thread(
+        subprocess.run, [poetry, "lock", "--quiet"], cwd=root, env={**os.environ, **alone}, check=True
+    )
+    host = replace(host, path=(str(Path(poetry).parent),))
+    async with Connection.open(host, options=mini.options) as connection:
+        first = await made(connection, root, {**files, "poetry.lock": (root / "poetry.lock").read_bytes()})
+        second = await made(connection, root, {"another": "file"})
+        for checkout in (first, second):
+            around = await install(connection, checkout)
+            assert around.installed == ("poetry.lock",)
+            job = ["python", "-c", "import sys, tiny, a_project; print(sys.prefix, a_project.__file__)"]
+            done = await connection.run(job, directory="~", environment=around.variables, path=around.path)
+            place = f"{checkout.directory}/.venv {checkout.directory}/a_project.py"
+            assert done.stdout.decode() == f"tiny is here\n{place}\n", done.stderr
+            assert (await install(connection, checkout)).installed == ()
+        stale = cast(str, files["pyproject.toml"]).replace('["tiny"]', '["tiny", "other"]')
+        third = await made(connection, root, {"pyproject.toml": stale})
+        with pytest.raises(SetupFailed, match=r"mini: `poetry check --lock --no-interaction` failed: "):
+            await install(connection, third)
 
 
 async def test_a_wrong_hash_names_the_host_the_command_and_the_line(connection: Connection, root: Path) -> None:

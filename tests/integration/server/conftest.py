@@ -32,6 +32,7 @@ async def servers(url: str, folder: Path) -> AsyncGenerator[DeploymentFactory]:
                 "objects": str(folder / "objects"),
                 "label": "development",
                 "accepts_files": True,
+                "host": "0.0.0.0",  # executors may be elsewhere, with models that this machine has not
                 "admin_token": "mns_admin",
                 "executor_token": "mns_executor",
                 "lease_seconds": 45.0,

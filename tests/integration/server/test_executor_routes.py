@@ -195,7 +195,10 @@ async def test_releases_never_count_and_faults_do(served: Served) -> None:
         async with served.deployment.database.connection() as connection:
             await connection.execute("UPDATE minion_subtask_queue SET not_before = now()")
     failed = await until(served.client, task["id"], "failed")
-    assert "1 of 1 subtask was set aside" in failed["state_reason"]
+    assert failed["state_reason"] == (
+        "1 of 1 subtask was set aside; their rows are missing. The cause: no luck (engine_failed)"
+    )
+    assert failed["done_share"] == 0
     assert [entry for entry, _ in await ledger(served, task["id"])] == ["released"] * 6 + ["fault"] * 3 + ["failed"]
 
 
@@ -225,11 +228,12 @@ async def test_a_session_that_was_replaced_is_told_so(served: Served) -> None:
 
 async def test_a_wrong_token_speaks_for_nobody(served: Served) -> None:
     worker = await served.executor()
-    secrets = (await served.token(scope="executor"), await served.token(scope="submit"), "mns_unknown", None)
-    for secret in secrets:
+    another = await served.token(scope="executor")
+    statuses = {another: 403, await served.token(scope="submit"): 403, "mns_unknown": 401, None: 401}
+    for secret, status in statuses.items():
         worker.client = served.as_bearer(secret)
-        assert (await problem(worker.say("acquire"), 403))["code"] == "access_denied"
-    worker.client = served.as_bearer(secrets[0])
+        assert (await problem(worker.say("acquire"), status))["code"] == "access_denied"
+    worker.client = served.as_bearer(another)
     said = {"name": "m", "version": "1", "kinds": ["embed"], "engines": ["embedding"], **worker.identity}
     found = await problem(worker.client.post("/api/v1/executor/register", json=said), 403)
     assert "another token" in found["detail"]

@@ -155,8 +155,9 @@ async def test_a_fault_of_the_server_is_timed_as_one(served: Served, monkeypatch
 
 async def test_who_may_read_metrics(deployment_factory: Any) -> None:
     served: Served = await deployment_factory()
-    for secret in (None, "mns_unknown", "mns_executor", await served.token(scope="submit")):
-        assert (await problem(served.as_bearer(secret).get("/metrics"), 403))["code"] == "access_denied"
+    statuses = {None: 401, "mns_unknown": 401, "mns_executor": 403, await served.token(scope="submit"): 403}
+    for secret, status in statuses.items():
+        assert (await problem(served.as_bearer(secret).get("/metrics"), status))["code"] == "access_denied"
     limited = await served.token(scope="admin", teams=["a"])
     assert "limited to teams" in (await problem(served.as_bearer(limited).get("/metrics"), 403))["detail"]
     reader = served.as_bearer(await served.token(scope="metrics"))

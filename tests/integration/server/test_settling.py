@@ -56,6 +56,34 @@ async def test_a_subtask_whose_answer_was_lost_goes_back(served: Served) -> None
     assert answer["assignment"]["subtask_id"] == unheard["subtask_id"]
 
 
+async def test_what_the_executor_says_it_never_heard_of_goes_back_at_once(served: Served) -> None:
+    """By a beat or a poll; what is newer than it says may be on its way."""
+    task = await submit(served.client, 6)
+    await until(served.client, task["id"], "running")
+    worker = await served.executor()
+    known, unheard = await worker.acquire(), await worker.acquire()
+    assert known is not None
+    assert unheard is not None
+    holds = [known["acquirement"]]
+    heard = (await ok(worker.say("heartbeat", state="busy", holds=holds)))["newest"]
+    assert heard == unheard["acquirement"]
+    on_its_way = await worker.acquire(holds=[*holds, unheard["acquirement"]])
+    assert on_its_way is not None
+    answer = await ok(worker.say("progress", rows=dict.fromkeys(holds, 1), heard_until=heard))
+    assert answer["newest"] == on_its_way["acquirement"]
+    assert await ledger(served, task["id"]) == [("released", "answer_lost")]
+    assert (await show(served.client, task["id"]))["subtasks"]["acquired"] == 2
+    served.deployment.sessions.forget(number_of("exe", worker.me["executor"]))  # it is not compared at every call
+    holds.append(on_its_way["acquirement"])
+    said: dict[str, Any] = {"holds": holds, "heard_until": answer["newest"]}
+    again = (await ok(worker.say("acquire", **said)))["assignment"]
+    assert again["subtask_id"] == unheard["subtask_id"]
+    await ok(worker.say("heartbeat", state="busy", **said))
+    assert (await show(served.client, task["id"]))["subtasks"]["acquired"] == 3
+    refused = await worker.say("progress", rows={}, heard_until="tsk_1")
+    assert refused.status_code == 404
+
+
 async def test_a_poll_gives_back_what_the_executor_never_heard_of(served: Served, clock: Clock) -> None:
     """Every ten seconds at most; what is younger than a minute may still be on its way."""
     task = await submit(served.client, 4)
@@ -87,7 +115,7 @@ async def test_polls_compare_once_in_ten_seconds_each_executor_for_itself(
     workers = [await served.executor(), await served.executor()]
     compare, compared = acquirements.held_by, list[int]()
 
-    async def note(connection: Connection, executor_id: int, session: str) -> list[acquirements.Held]:
+    async def note(connection: Connection, executor_id: int, session: str) -> tuple[int, list[acquirements.Held]]:
         compared.append(executor_id)
         return await compare(connection, executor_id, session)
 

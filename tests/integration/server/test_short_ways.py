@@ -104,9 +104,10 @@ def test_every_route_of_executors_has_a_short_way(ways: Ways) -> None:
 async def test_what_is_refused(ways: Ways, said: dict[str, dict[str, Any]], verb: str) -> None:
     path = f"{PREFIX}/{verb}"
     body = said.get(verb, {})
-    for secret in (None, "mns_unknown", await ways.served.token(scope="submit")):
+    for secret, status in ((None, 401), ("mns_unknown", 401), (await ways.served.token(scope="submit"), 403)):
         refused = await ways.both("POST", path, secret, json=body)
-        assert (refused.status_code, refused.json()["code"]) == (403, "access_denied")
+        assert (refused.status_code, refused.json()["code"]) == (status, "access_denied")
+        assert refused.headers.get("www-authenticate") == ("Bearer" if status == 401 else None)
     for content, fields in (
         ("{", {"body"}),
         ("", {"body"}),

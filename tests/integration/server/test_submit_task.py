@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pyarrow
+import pyarrow.parquet as pyarrow_parquet
 
 from tests.integration.server.driving import (
     Served,
@@ -21,6 +24,11 @@ from tests.integration.server.driving import (
     until,
     upload,
 )
+
+_pyarrow: Any = pyarrow  # without types
+_parquet: Any = pyarrow_parquet
+_TEXT: dict[str, Any] = {"kind": "embed", "column": "text"}
+_PROMPT: dict[str, Any] = {"kind": "complete", "prompt": "{text}"}
 
 
 async def test_a_task_is_stored_and_split(client: httpx.AsyncClient) -> None:
@@ -86,7 +94,7 @@ async def test_what_the_message_itself_forbids(client: httpx.AsyncClient) -> Non
 async def test_a_character_that_cannot_be_stored(served: Served) -> None:
     request = await request_for(served.client, parameters={"kind": "embed", "prompt": "a\x00b"})
     assert fields(await problem(served.client.post("/api/v1/tasks", json=request), 422)) == {"body": "null_character"}
-    assert (await served.client.get("/api/v1/tasks/by-name/a/b/c%00d")).status_code == 422
+    await problem(served.client.get("/api/v1/tasks/by-name/a/b/c%00d"), 404)
     worker = await served.executor()
     assert (await worker.say("heartbeat", state="idle", reason="a\x00b")).status_code == 422
 
@@ -182,19 +190,10 @@ async def test_files_are_refused_where_none_are_accepted(deployment_factory: Any
     assert (await served.client.get("/files/objects/etc/passwd?expires=9999999999&signature=00")).status_code == 404
 
 
-async def test_a_task_without_rows_completes(client: httpx.AsyncClient) -> None:
-    empty = await upload(client, b"", "nothing.jsonl")
-    task = await submit(client, inputs=[empty])
-    done = await until(client, task["id"], "completed", "failed")
-    assert (done["state"], done["subtasks"]["total"], done["done_share"]) == ("completed", 0, 1.0)
-    parts = await ok(client.get(f"/api/v1/tasks/{task['id']}/parts"))
-    assert (parts["data"], parts["complete"], parts["missing"]) == ([], True, 0)
-
-
-async def test_a_bad_file_behind_a_good_one_fails_the_task_with_a_reason(client: httpx.AsyncClient) -> None:
+async def test_a_bad_file_among_more_than_are_looked_at_fails_the_task_with_a_reason(client: httpx.AsyncClient) -> None:
     good = await upload(client, lines(4))
     bad = await upload(client, b"\x00\x01\x02" * 100, "bad.jsonl")
-    task = await submit(client, inputs=[good, bad])
+    task = await submit(client, inputs=[good, bad, *[good] * 100])
     failed = await until(client, task["id"], "failed", "running", "completed")
     assert failed["state"] == "failed"
     assert "bad.jsonl: expected" in failed["state_reason"]
@@ -214,3 +213,86 @@ async def test_a_task_is_shown_as_it_was_submitted(client: httpx.AsyncClient) ->
     shown = await show(client, task["id"])
     assert shown["parameters"]["column"] == "text"
     assert shown["waiting"] in ([], ["no executor is online: start one with `minions executor`"])
+
+
+def parquet(**columns: list[str]) -> bytes:
+    buffer = io.BytesIO()
+    _parquet.write_table(_pyarrow.table(columns), buffer)
+    return buffer.getvalue()
+
+
+async def refused(served: Served, **changed: Any) -> list[tuple[str, str, str]]:
+    """(field, code, message) of what is wrong with a request."""
+    request = {"model": "/models/x", "parameters": {"kind": "embed", "column": "text"}} | changed
+    found = await problem(served.client.post("/api/v1/tasks", json=request), 422)
+    assert (await ok(served.client.get("/api/v1/tasks")))["data"] == []
+    return [(each["field"], each["code"], each["message"]) for each in found["errors"]]
+
+
+async def test_every_input_is_looked_into_and_all_that_is_wrong_is_told_at_once(served: Served) -> None:
+    client = served.client
+    inputs = [
+        await upload(client, lines(3)),
+        await upload(client, parquet(notext=["a"]), "notext.parquet"),
+        await upload(client, b"no parquet at all", "fake.parquet"),
+        await upload(client, parquet(text=["b"]), "good.parquet"),
+    ]
+    (notext, fake) = await refused(served, inputs=inputs)
+    assert (notext[:2], fake[:2]) == (("inputs[1]", "no_such_column"), ("inputs[2]", "input_unreadable"))
+    assert "there is 'notext'" in notext[2]
+    del inputs[1:3]
+    await ok(client.post("/api/v1/tasks", json=await request_for(client, inputs=inputs, parameters=_TEXT)), 201)
+
+
+async def test_a_mixed_folder_is_refused_with_the_objects_that_do_not_fit(served: Served, tmp_path: Path) -> None:
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    (folder / "a.jsonl").write_bytes(lines(3))
+    for number in range(5):
+        (folder / f"b{number}.parquet").write_bytes(parquet(other=["x"]))
+    said = await refused(served, inputs=[f"file://{folder}/"])
+    assert [(field, code) for field, code, _ in said] == [("inputs[0]", "no_such_column")] * 3 + [("inputs[0]", "more")]
+    assert "b0.parquet" in said[0][2]
+    assert said[3][2].startswith("and 2 more")
+
+
+async def test_a_file_that_is_not_there_is_named_by_its_path(served: Served, tmp_path: Path) -> None:
+    said = await refused(served, inputs=[f"file://{tmp_path}/nothing.jsonl"])
+    assert said == [("inputs[0]", "object_missing", f"there is no file {tmp_path}/nothing.jsonl")]
+
+
+async def test_a_model_that_is_not_there(deployment_factory: Any, tmp_path: Path) -> None:
+    served = await deployment_factory(host="127.0.0.1")
+    gone, here = f"{tmp_path}/gone.gguf", tmp_path / "here.gguf"
+    here.write_bytes(b"GGUF")
+    inputs = [await upload(served.client, lines(3))]
+    ((field, code, message),) = await refused(served, model=gone, inputs=inputs, parameters=_PROMPT)
+    assert (field, code) == ("model", "no_such_model")
+    assert f"{gone} does not exist on this machine" in message
+    request = {"model": str(here), "inputs": inputs, "parameters": _PROMPT}
+    await ok(served.client.post("/api/v1/tasks", json=request), 201)
+
+
+async def test_a_path_that_another_machine_may_have_is_not_judged(served: Served) -> None:
+    inputs = [await upload(served.client, lines(3))]
+    await ok(served.client.post("/api/v1/tasks", json={"model": "/x.gguf", "inputs": inputs, "parameters": _PROMPT}))
+
+
+async def test_demands_that_nothing_can_meet(served: Served) -> None:
+    inputs = [await upload(served.client, lines(3))]
+    schema = {"properties": {"a": {"type": "nonsense"}}}
+    cases: list[tuple[dict[str, Any], tuple[str, str]]] = [
+        ({"parameters": {**_TEXT, "dimensions": 99_999_999_999}}, ("parameters.dimensions", "at most 65,536")),
+        ({"parameters": {**_PROMPT, "output_schema": schema}}, ("parameters.output_schema", "#/properties/a/type")),
+        ({"parameters": {**_PROMPT, "top_k": 10**12}}, ("parameters.top_k", "at most 1,000,000")),
+        ({"memory_mb": 99999999999999999999}, ("memory_mb", "must be at most")),
+    ]
+    for changed, (field, part) in cases:
+        model = "/x.gguf" if changed.get("parameters", {}).get("kind") == "complete" else "/x"
+        ((found, _, message),) = await refused(served, **{"model": model, "inputs": inputs} | changed)
+        assert (found, part in message) == (field, True), message
+
+
+async def test_more_memory_than_any_class_is_still_asked_for(served: Served) -> None:
+    task = await submit(served.client, 2, memory_mb=900_000)
+    assert task["memory_mb"] >= 900_000

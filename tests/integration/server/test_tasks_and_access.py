@@ -7,10 +7,16 @@ import time
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+import pytest
+
+from minions.domain.names import number_of
 from minions.objects import links
-from minions.server.actions.view_task import view_tasks
+from minions.objects.files import FileObjects
+from minions.server.actions.view_task import view_subtasks, view_tasks
+from minions.server.deployment import read_task
 from minions.store import tasks
 from tests.integration.server.driving import (
+    LINE_BYTES,
     Served,
     fields,
     lines,
@@ -126,10 +132,11 @@ async def test_questions_that_make_no_sense(served: Served) -> None:
 async def test_scopes(served: Served) -> None:
     submitter, executor = served.as_bearer(await served.token(scope="submit")), served.as_bearer("mns_executor")
     request = await request_for(served.client)
-    for client in (executor, served.as_bearer("mns_nobody"), served.as_bearer(None)):
-        await problem(client.post("/api/v1/tasks", json=request), 403)
-        await problem(client.get("/api/v1/tasks"), 403)
-        await problem(client.post("/api/v1/uploads", json={"filename": "x", "size_bytes": 1}), 403)
+    for client, status in ((executor, 403), (served.as_bearer("mns_nobody"), 401), (served.as_bearer(None), 401)):
+        found = await problem(client.post("/api/v1/tasks", json=request), status)
+        assert found["code"] == "access_denied"
+        await problem(client.get("/api/v1/tasks"), status)
+        await problem(client.post("/api/v1/uploads", json={"filename": "x", "size_bytes": 1}), status)
     await ok(submitter.post("/api/v1/tasks", json=request))
     await problem(submitter.post("/api/v1/tokens", json={"name": "x", "scope": "admin"}), 403)
     await problem(submitter.get("/api/v1/tokens"), 403)
@@ -145,10 +152,10 @@ async def test_tokens_are_shown_once_and_can_be_revoked(served: Served) -> None:
     assert made["secret"] not in str(listed)
     served.deployment.access._known.clear()  # pyright: ignore[reportPrivateUsage]  # nobody has used it yet
     await ok(served.client.delete(f"/api/v1/tokens/{made['id']}"), 204)
-    await problem(served.as_bearer(made["secret"]).get("/api/v1/tasks"), 403)
+    await problem(served.as_bearer(made["secret"]).get("/api/v1/tasks"), 401)
     await problem(served.client.delete(f"/api/v1/tokens/{made['id']}"), 404)
     short = await served.token(scope="submit", expires_days=1e-9)
-    await problem(served.as_bearer(short).get("/api/v1/tasks"), 403)
+    await problem(served.as_bearer(short).get("/api/v1/tasks"), 401)
     wrong = {"name": "x", "scope": "executor", "teams": ["a", "B"]}
     found = await problem(served.client.post("/api/v1/tokens", json=wrong), 422)
     assert fields(found) == {"teams[1]": "bad_name", "teams": "not_for_executors"}
@@ -217,6 +224,17 @@ async def test_an_administrator_of_a_team_makes_no_keys_to_others(served: Served
 def _changed(link: str, **query: str) -> str:
     parts = urlsplit(link)
     return parts._replace(query=urlencode(dict(parse_qsl(parts.query)) | query)).geturl()
+
+
+async def test_a_file_that_no_link_takes_is_refused_when_it_is_announced(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FileObjects, "most_link_bytes", property(lambda _: 1000))
+    await ok(served.client.post("/api/v1/uploads", json={"filename": "a.jsonl", "size_bytes": 1000}), 201)
+    told = await problem(served.client.post("/api/v1/uploads", json={"filename": "a.jsonl", "size_bytes": 1001}), 422)
+    (found,) = told["errors"]
+    assert (found["field"], found["code"]) == ("size_bytes", "too_large")
+    assert "takes 1,000 at once" in found["message"]
 
 
 async def test_links_open_one_object_for_one_method_until_a_moment(served: Served) -> None:
@@ -305,3 +323,46 @@ async def test_lists_cost_as_many_statements_as_one_task(served: Served) -> None
         asked.clear()
         await view_tasks(counting, page[:1], await tasks.read_counts(counting, page[:1]))
     assert several == len(asked) <= 6
+
+
+async def test_progress_stays_when_a_subtask_is_given_back(served: Served) -> None:
+    """What it committed is kept, so nothing of the bar is lost."""
+    task = await submit(served.client, 8, subtask_bytes=4 * LINE_BYTES)
+    await until(served.client, task["id"], "running")
+    worker = await served.executor()
+    held = await worker.acquire()
+    assert held is not None
+    half = held["input"]["cursor"] + 2 * LINE_BYTES
+    await ok(worker.commit(held, part_end=half, final=False, rows=2, input_bytes=2 * LINE_BYTES))
+    before = await show(served.client, task["id"])
+    assert (before["done_share"], before["subtasks"]["acquired"]) == (0.25, 1)
+    await ok(worker.say("release", acquirement=held["acquirement"], reason="the owner came back"))
+    after = await show(served.client, task["id"])
+    assert (after["rows"]["ok"], after["done_share"], after["subtasks"]["acquired"]) == (2, 0.25, 0)
+    assert (after["executors"], after["subtasks"]["queued"]) == (0, 2)
+    again = await worker.acquire()
+    assert again is not None
+    assert (await show(served.client, task["id"]))["done_share"] == 0.25
+
+
+async def test_a_filter_reads_where_its_subtasks_are_and_not_through_the_task(served: Served) -> None:
+    """One acquired subtask of 1,500 was found by looking at all of them."""
+    task = await submit(served.client, 3000)
+    assert (await until(served.client, task["id"], "running"))["subtasks"]["total"] == 1500
+    worker = await served.executor()
+    held = await worker.acquire()
+    assert held is not None
+
+    async with served.deployment.database.connection() as connection:
+        given = await read_task(connection, number_of("tsk", task["id"]))
+
+        async def rows_read() -> int:
+            await connection.execute("SELECT pg_stat_force_next_flush()")
+            return await connection.fetchval(
+                "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'minion_subtask'"
+            )
+
+        before = await rows_read()
+        found = await view_subtasks(connection, given, state="acquired", after=-1, limit=101)
+        assert [each.subtask_id for each in found] == [held["subtask_id"]]
+        assert await rows_read() - before <= 1

@@ -46,6 +46,16 @@ def test_retry_after_is_honoured(script: ScriptedServer, connection: Connection,
     assert waits == [7.0]
 
 
+def test_who_asks_for_more_patience_than_there_is_is_not_waited_for(
+    script: ScriptedServer, connection: Connection, waits: list[float]
+) -> None:
+    refused = {"code": "unavailable", "detail": "too many requests"}
+    script.on("GET", TASK, Reply(429, refused, {"Retry-After": "86400"}))
+    with pytest.raises(Unavailable, match="too many requests"):
+        connection.send(calls.task("tsk_0000002a"))
+    assert (waits, len(script.requests)) == ([], 1)
+
+
 def test_a_token_is_not_made_twice(script: ScriptedServer, connection: Connection) -> None:
     script.on("POST", "/api/v1/tokens", Reply(drop=True))
     with pytest.raises(Unavailable):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Iterator
+import io
+import threading
+from collections.abc import AsyncIterator
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 
 from minions.client import AsyncClient, Client, ResultsIncomplete, WaitTimedOut
-from minions.client.results import PartOnPage, tables
-from minions.domain.errors import ResultsDamaged
+from minions.client.results import PartOnPage, tables, tables_async
+from minions.domain.errors import Conflict, ResultsDamaged
 from minions.wire.tasks import PartPage, PartView
-from tests.unit.scripted_server import Reply, ScriptedServer, completed, part_bytes, serve_parts, task_view
+from tests.unit.scripted_server import Reply, Request, ScriptedServer, completed, part_bytes, serve_parts, task_view
 
 TASK = "/api/v1/tasks/tsk_0000002a"
 Parts = list[tuple[int, int, int, list[str | None]]]
@@ -141,8 +145,28 @@ async def test_the_async_client_reads_the_same(served: ScriptedServer, tmp_path:
             await task.download(tmp_path / "second.jsonl")
 
 
+def many_parts(data: bytes, size_bytes: int) -> list[PartOnPage]:
+    sha256 = hashlib.sha256(data).hexdigest()
+    return [
+        PartOnPage(
+            PartView(
+                subtask_id=number,
+                part_start=0,
+                part_end=10,
+                rows=1,
+                failed_rows=0,
+                sha256=sha256,
+                size_bytes=size_bytes,
+                link=f"link-{number}",
+            ),
+            None,
+        )
+        for number in range(30)
+    ]
+
+
 @pytest.mark.parametrize(("size_bytes", "most"), [(10, 9), (40_000_000, 2), (500_000_000, 2)])
-def test_only_so_much_is_fetched_ahead(size_bytes: int, most: int) -> None:
+async def test_only_so_much_is_fetched_ahead(size_bytes: int, most: int) -> None:
     data = part_bytes(0, [None])
     fetched: list[str] = []
 
@@ -150,21 +174,123 @@ def test_only_so_much_is_fetched_ahead(size_bytes: int, most: int) -> None:
         fetched.append(link)
         return data
 
-    def parts() -> Iterator[PartOnPage]:
-        for number in range(30):
-            part = PartView(
-                subtask_id=number,
-                part_start=0,
-                part_end=10,
-                rows=1,
-                failed_rows=0,
-                sha256=hashlib.sha256(data).hexdigest(),
-                size_bytes=size_bytes,
-                link=f"link-{number}",
-            )
-            yield PartOnPage(part, None)
+    async def fetch_async(link: str) -> bytes:
+        return fetch(link)
 
-    found = tables(parts(), fetch, lambda _: PartPage(data=[], complete=True), "parquet")
+    async def page_after(_: str | None) -> PartPage:
+        raise AssertionError("no link has expired")
+
+    async def parts() -> AsyncIterator[PartOnPage]:
+        for part in many_parts(data, size_bytes):
+            yield part
+
+    found = tables(many_parts(data, size_bytes), fetch, lambda _: PartPage(data=[], complete=True), "parquet")
     next(found)
     found.close()  # waits for those under way
     assert 1 <= len(fetched) <= most
+    fetched.clear()
+    found_async = tables_async(parts(), fetch_async, page_after, "parquet")
+    await anext(found_async)
+    while len(asyncio.all_tasks()) > 1:  # all that may begin has begun, and is done
+        await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()})
+    assert 1 <= len(fetched) <= most, "however slow the reader is"
+    await found_async.aclose()
+
+
+async def test_both_read_the_same(served: ScriptedServer, client: Client, tmp_path: Path) -> None:
+    task = client.task("tsk_0000002a")
+    async with AsyncClient(served.url, "secret") as other:
+        twin = await other.task("tsk_0000002a")
+        assert [part async for part in twin.parts()] == list(task.parts())
+        assert [row async for row in twin.rows()] == list(task.rows())
+        assert [error async for error in twin.errors()] == list(task.errors())
+        assert [error async for error in twin.errors(limit=1)] == list(task.errors(limit=1))
+        assert await twin.to_arrow() == task.to_arrow()
+        for suffix in ("parquet", "jsonl", "csv"):
+            path = await twin.download(tmp_path / f"twin.{suffix}")
+            assert path.read_bytes() == task.download(tmp_path / f"out.{suffix}").read_bytes()
+        stream = io.BytesIO()
+        assert await twin.write(stream, "jsonl") == 9
+        assert stream.getvalue() == (tmp_path / "out.jsonl").read_bytes()
+
+
+async def test_an_expired_link_is_asked_for_anew_by_the_async_client(served: ScriptedServer) -> None:
+    served.on("GET", "/objects/1-40", Reply(403, b"expired"), Reply(body=part_bytes(40, [None, None])))
+    async with AsyncClient(served.url, "secret") as client:
+        assert len([row async for row in (await client.task("tsk_0000002a")).rows()]) == 9
+
+
+def names_in(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
+async def test_a_cancelled_download_leaves_nothing(served: ScriptedServer, tmp_path: Path) -> None:
+    """No file, nothing under way, no connection that is lost: the same client goes on."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def hold(_: Request) -> Reply:
+        begun.set()
+        go_on.wait(10)
+        return Reply(body=part_bytes(40, [None, None]))
+
+    served.on("GET", "/objects/1-40", hold)
+    async with AsyncClient(served.url, "secret") as client:
+        task = await client.task("tsk_0000002a")
+        downloading = asyncio.create_task(task.download(tmp_path / "out.parquet"))
+        await asyncio.to_thread(begun.wait, 10)
+        assert [name.rsplit(".", 1)[1] for name in names_in(tmp_path)] == ["partial"]
+        downloading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await downloading
+        assert names_in(tmp_path) == []
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        go_on.set()
+        path = await task.download(tmp_path / "out.jsonl")
+        assert len(path.read_bytes().splitlines()) == 9
+
+
+@pytest.mark.parametrize("read", ["rows", "tables", "errors", "parts"])
+async def test_an_iterator_that_is_left_early_ends_what_it_began(served: ScriptedServer, read: str) -> None:
+    async with AsyncClient(served.url, "secret") as client:
+        task = await client.task("tsk_0000002a")
+        async with aclosing(getattr(task, read)()) as found:
+            async for _ in found:
+                break
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        async for _ in getattr(task, read)():  # without aclosing, the loop does it a little later
+            break
+
+
+async def test_damage_ends_the_download_of_the_async_client(served: ScriptedServer, tmp_path: Path) -> None:
+    served.on("GET", "/objects/0-20", Reply(body=b"other"))
+    async with AsyncClient(served.url, "secret") as client:
+        task = await client.task("tsk_0000002a")
+        with pytest.raises(ResultsDamaged, match="subtask 0"):
+            await task.download(tmp_path / "out.parquet")
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert names_in(tmp_path) == []
+
+
+async def test_commands_have_jobs_and_no_rows(script: ScriptedServer, client: Client) -> None:
+    parameters = {"kind": "command", "commit": "a" * 40, "project_key": "b" * 16}
+    script.on(
+        "GET", TASK, completed(kind="command", engine="command", model=f"commit:{'a' * 40}", parameters=parameters)
+    )
+
+    def page(request: Request) -> Reply:
+        index = int(request.query.get("after", ["-1"])[0]) + 1
+        job = {"index": index, "state": "done", "output": f"out/{index}", "link": f"/objects/{index}"}
+        return Reply(body={"data": [job], "has_more": index < 2, "last_id": str(index)})
+
+    script.on("GET", f"{TASK}/jobs", page)
+    task = client.task("tsk_0000002a")
+    jobs = list(task.jobs())
+    assert [(job.index, job.link) for job in jobs] == [(n, f"/objects/{n}") for n in range(3)]
+    with pytest.raises(Conflict, match="files of their own") as caught:
+        list(task.rows())
+    assert "task.jobs()" in caught.value.advice
+    async with AsyncClient(script.url, "secret") as other:
+        twin = await other.task("tsk_0000002a")
+        assert [job async for job in twin.jobs()] == jobs
+        with pytest.raises(Conflict):
+            await twin.to_arrow()

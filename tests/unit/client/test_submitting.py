@@ -120,8 +120,8 @@ def test_file_uris_need_a_server_that_reads_files(uploads: ScriptedServer, clien
     [
         ([], "there is no row"),
         ([{"text": "a"}, 7], "row 1 is a int"),
-        ([{"text": "a", "x": float("nan")}], "row 0 holds a number that JSON cannot hold"),
-        ([{"text": b"private"}], "row 0 holds a value that JSON cannot hold"),
+        ([{"text": "a", "x": float("nan")}], "row 0 holds NaN in the column 'x'"),
+        ([{"text": b"private"}], "row 0 holds a bytes in the column 'text'"),
         (42, "a int is no input"),
         ("no-such-file.jsonl", "no-such-file.jsonl: no such file"),
         ("gs://bucket/a", "s3:// and file://"),
@@ -176,7 +176,7 @@ def test_a_rule_over_several_fields_names_one(parameters: dict[str, Any], field:
 def test_every_missing_file_is_named() -> None:
     with pytest.raises(ValidationFailed) as caught:
         from_names(["missing-a", "s3://bucket/b", "missing-c"])
-    assert [error.field for error in caught.value.errors] == ["inputs.0", "inputs.2"]
+    assert [error.field for error in caught.value.errors] == ["inputs[0]", "inputs[2]"]
 
 
 def test_a_file_that_grows_is_noticed(uploads: ScriptedServer, client: Client, tmp_path: Path) -> None:

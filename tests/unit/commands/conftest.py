@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from minions.commands.main import exit_code_of
+from minions.commands.tree import exit_code_of
 from tests.unit.scripted_server import ScriptedServer, scripted_server
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from minions.commands.output import MARKS
 from tests.unit.commands.conftest import Minions
 from tests.unit.scripted_server import Reply, ScriptedServer, completed, problem, serve_parts, task_view
 
 TASK = "/api/v1/tasks/tsk_0000002a"
+NEVER = "2126-11-20T11:00:00Z"
 BY_NAME = "/api/v1/tasks/by-name/default/default/passages"
 EXECUTOR: dict[str, Any] = {
     "id": "exe_00000001",
@@ -121,6 +124,23 @@ def test_errors_are_one_sentence(minions: Minions, script: ScriptedServer, reply
     assert "Traceback" not in result.err
 
 
+@pytest.mark.parametrize(
+    ("memory_mb", "estimate", "said"),
+    [
+        (6144, "4.7 GB (weights in an executor's cache)", "6 GB, the next size above 4.7 GB (weights in an"),
+        (6144, "6 GB (as the task says)", "6 GB (as the task says)"),
+        (1024, "700 MB (as the task says)", "1 GB, the next size above 700 MB (as the task says)"),
+    ],
+)
+def test_a_need_is_said_as_executors_are_told_it(
+    minions: Minions, script: ScriptedServer, memory_mb: int, estimate: str, said: str
+) -> None:
+    """`needs 6 GB` is what keeps an executor away; beside it stands where that comes from."""
+    script.on("GET", BY_NAME, task_view(memory_mb=memory_mb, memory_from=estimate))
+    shown = " ".join(minions("tasks", "show", "passages").out.split())
+    assert f"needs {said}" in shown
+
+
 def test_an_unreachable_server(minions: Minions) -> None:
     result = minions("tasks", "ls", "--server", "http://127.0.0.1:9")
     assert result.code == 7
@@ -144,7 +164,7 @@ def test_all_mistakes_are_shown_by_their_flags(minions: Minions) -> None:
 def test_the_servers_mistakes_are_shown_by_their_flags(minions: Minions, script: ScriptedServer) -> None:
     errors = [
         {"field": "parameters.column", "code": "no_column", "message": "there is no column 'body'"},
-        {"field": "inputs.0", "code": "missing", "message": "is not there"},
+        {"field": "inputs[0]", "code": "missing", "message": "is not there"},
         {"field": "parameters.dimensions", "code": "bad", "message": "too many"},
     ]
     script.on("POST", "/api/v1/tasks", problem(422, "validation_failed", "3 errors", errors=errors))
@@ -200,6 +220,91 @@ def test_results_go_to_a_file_and_never_over_another(minions: Minions, script: S
     assert [(line["row"], line["status"]) for line in lines] == [(0, "ok"), (1, "failed")]
 
 
+def listing(directory: Path) -> list[str]:
+    return sorted(str(each.relative_to(directory)) for each in directory.rglob("*"))
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ("none/x.jsonl", "--output: there is no folder none"),
+        ("none/", "--output: there is no folder none"),
+        ("file/x.jsonl", "--output: there is no folder file, but a file of that name"),
+        ("odd", "--output: odd/passages.parquet is a folder"),
+    ],
+)
+def test_results_look_at_their_place_before_anything_is_fetched(
+    minions: Minions, script: ScriptedServer, output: str, said: str
+) -> None:
+    script.on("GET", BY_NAME, completed())
+    (minions.directory / "odd" / "passages.parquet").mkdir(parents=True)
+    (minions.directory / "file").touch()
+    before = listing(minions.directory)
+    result = minions("tasks", "results", "passages", "-o", output, "--overwrite")
+    assert result.code == 2
+    assert said in result.err
+    assert "another" in result.err, "the way out"
+    assert "stored" not in result.err
+    assert len(script.requests) == 1
+    assert listing(minions.directory) == before
+
+
+@pytest.mark.parametrize("output", ["there", "there/"])
+def test_results_go_into_a_folder_that_is_there(minions: Minions, script: ScriptedServer, output: str) -> None:
+    script.on("GET", BY_NAME, completed())
+    serve_parts(script, [(0, 0, 20, [None])])
+    (minions.directory / "there").mkdir()
+    assert minions("tasks", "results", "passages", "-o", output).out == "there/passages.parquet\n"
+    assert listing(minions.directory) == ["there", "there/passages.parquet"]
+
+
+def test_a_pattern_that_the_shell_left_alone_is_expanded(minions: Minions, script: ScriptedServer) -> None:
+    link = f"{script.url}/objects/1"
+    script.on("POST", "/api/v1/uploads", Reply(201, {"upload": "upl_00000001", "link": link, "expires_at": NEVER}))
+    script.on("PUT", "/objects/1", Reply(200, {}))
+    script.on("POST", "/api/v1/tasks", Reply(201, task_view()))
+    for name in ("s2.jsonl", "s1.jsonl", "t.jsonl"):
+        (minions.directory / name).write_text(f'{{"text": "{name}"}}\n')
+    assert minions("submit", "embed", "s*.jsonl", "-m", "hf:a/b", "-q").code == 0
+    assert [b"s1" in each.body or b"s2" in each.body for each in script.asked("PUT", "/objects/1")] == [True, True]
+    assert "nothing*: no such file" in minions("submit", "embed", "nothing*", "-m", "hf:a/b").err
+
+
+def test_only_what_would_have_been_stored_is_said_not_to_be(minions: Minions, script: ScriptedServer) -> None:
+    errors = [{"field": "state", "code": "unknown", "message": "'x' is none"}]
+    script.on("GET", "/api/v1/tasks", problem(422, "validation_failed", "1 error", errors=errors))
+    assert "stored" not in minions("tasks", "ls", "--state", "x").err
+    assert "stored" not in minions("tasks", "ls", "--token-file", "none").err
+    assert "nothing was stored" in minions("submit", "embed", "none.jsonl", "-m", "hf:a/b").err
+
+
+def test_two_executors_of_one_name_are_told_apart_by_their_ids(minions: Minions, script: ScriptedServer) -> None:
+    twins = [EXECUTOR, EXECUTOR | {"id": "exe_00000002"}]
+    script.on("GET", "/api/v1/executors", {"data": twins, "has_more": False})
+    said = minions("executors", "show", "anna-mbp-m3")
+    assert said.code == 2
+    assert "exe_00000001, exe_00000002" in said.err
+
+
+def test_a_pipe_gets_no_blanks_behind_a_line(minions: Minions, script: ScriptedServer) -> None:
+    views = [task_view(), completed(id="tsk_0000002b", task_name="short", model="hf:a/b")]
+    long = EXECUTOR | {"reason": "somebody is using this Mac, " * 8 + "says it"}
+    script.on("GET", "/api/v1/tasks", {"data": views, "has_more": False})
+    script.on("GET", "/api/v1/executors", {"data": [long], "has_more": False})
+    script.on("GET", "/api/v1/executors/exe_00000001", long)
+    for arguments in (["tasks", "ls"], ["executors", "ls"], ["executors", "show", "exe_00000001"]):
+        lines = minions(*arguments).out.splitlines()
+        assert len(lines) > 1
+        assert lines == [line.rstrip() for line in lines]
+
+
+def test_each_state_has_a_shape_of_its_own() -> None:
+    """Those of the web: who does not see colours tells what runs from what is done, and what failed from both."""
+    shape = {name: mark for name, (mark, _) in MARKS.items()}
+    apart = ["running", "completed", "failed", "cancelled", "paused", "queued", "idle"]
+    assert len({shape[name] for name in apart}) == len(apart)
+
+
 def test_unfinished_results_must_be_asked_for(minions: Minions, script: ScriptedServer) -> None:
     script.on("GET", BY_NAME, task_view())
     serve_parts(script, [(0, 0, 20, [None])], complete=False)
@@ -224,6 +329,31 @@ def test_errors_are_grouped_then_listed(minions: Minions, script: ScriptedServer
     assert [(row["position"], row["row"], row["code"]) for row in data["data"]] == [
         (10, 1, "empty_text"),
         (20, 2, "bad_record"),
+    ]
+
+
+def test_subtasks_that_were_set_aside_are_told_by_cause(minions: Minions, script: ScriptedServer) -> None:
+    def entry(number: int, message: str, **more: Any) -> dict[str, Any]:
+        failed = {"at": "2026-11-20T10:02:05Z", "entry": "failed", "attempt": 3, "reason": "input_unreadable"}
+        return {**failed, "subtask_id": number, "message": message, **more}
+
+    entries = [entry(number, "the input changed") for number in range(7)]
+    entries += [entry(7, "b.parquet: no such column"), entry(8, "long gone", superseded=True)]
+    failed = completed(state="failed", state_reason="x", rows={"ok": 0}, subtasks={"total": 8, "failed": 8})
+    script.on("GET", BY_NAME, failed)
+    script.on("GET", f"/api/v1/tasks/{failed['id']}/ledger", Reply(200, {"data": entries}))
+    serve_parts(script, [])
+    result = minions("tasks", "errors", "passages", COLUMNS="160")
+    assert result.code == 0
+    first, second = [line for line in result.out.splitlines() if "input_unreadable" in line]
+    assert (first.split()[0], "0, 1, 2, 3, 4 and 2 more" in first, "the input changed" in first) == ("7", True, True)
+    assert (second.split()[0], "b.parquet" in second) == ("1", True)
+    assert "No row" not in result.err
+    assert script.requests[-1].query["entry"] == ["failed"]
+    data = json.loads(minions("tasks", "errors", "passages", "--json").out)
+    assert [(each["code"], each["subtasks"]) for each in data["set_aside"]] == [
+        ("input_unreadable", 7),
+        ("input_unreadable", 1),
     ]
 
 
@@ -338,3 +468,12 @@ def test_a_reader_that_leaves_is_no_error(minions: Minions, script: ScriptedServ
 @pytest.mark.parametrize("arguments", [["tasks", "wat"], ["submit", "embed"], ["tasks", "show"], ["--wat"]])
 def test_usage_mistakes(minions: Minions, arguments: list[str]) -> None:
     assert minions(*arguments).code == 2
+
+
+def test_a_wrong_prompt_is_one_error_at_its_flag(minions: Minions) -> None:
+    Path("in.jsonl").write_text('{"text": "a"}\n')
+    for prompt, said in (("x {text", "--prompt: a brace stands alone"), ("@nofile", "--prompt: nofile: no such file")):
+        result = minions("submit", "complete", "in.jsonl", "--model", "ollama:x", "--prompt", prompt)
+        assert result.code == 2
+        (line,) = [line for line in result.err.splitlines() if line.startswith("error")]
+        assert said in line

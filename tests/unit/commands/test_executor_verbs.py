@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,7 +22,7 @@ def test_options_of_the_foreground_stand_behind_no_verb(minions: Minions) -> Non
     assert minions("executor", "sing").code == 2
 
 
-@pytest.mark.parametrize("verb", [["status"], ["pause"], ["finish"], ["resume"], ["open", "-q"], ["stop"]])
+@pytest.mark.parametrize("verb", [["status"], ["history"], ["pause"], ["finish"], ["resume"], ["open", "-q"], ["stop"]])
 def test_nobody_is_there(minions: Minions, tmp_path: Path, verb: list[str]) -> None:
     said = minions("executor", *verb, "--state", str(tmp_path / "none"))
     assert (said.code, said.out) == (4, "")
@@ -72,6 +73,49 @@ def test_no_moment(words: list[str]) -> None:
         moment_of(words, NOW)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["pause", "-5m"], 2, "TIME: '-5m' is no moment"),
+        (["pause", "--wat"], 2, "No such option: --wat"),
+        (["prefer", "a/b", "--until", "8:00", "--for", "3h"], 2, "not both"),
+        (["history", "--limit", "-5"], 2, "--limit"),
+    ],
+)
+def test_values_that_are_refused(minions: Minions, arguments: list[str], code: int, said: str) -> None:
+    result = minions("executor", *arguments)
+    assert result.code == code
+    assert said in result.err
+
+
+def test_a_negative_number_is_a_value(minions: Minions, tmp_path: Path) -> None:
+    file = tmp_path / "owner.toml"
+    config = ("executor", "config", "--owner-file", str(file), "--state", str(tmp_path))
+    said = minions(*config, "set", "model_cache_gb", "-5")
+    assert said.code != 0
+    assert "model_cache_gb" in said.err
+    assert "option" not in said.err
+
+
+def test_the_owners_file_as_json_has_values_of_json(minions: Minions, tmp_path: Path) -> None:
+    file = tmp_path / "owner.toml"
+    file.write_text('mains_only = false\nteams = ["search"]\n')
+    said = minions("executor", "config", "--owner-file", str(file), "--state", str(tmp_path), "--json")
+    keys = json.loads(said.out)["keys"]
+    values = [keys[name]["value"] for name in ("mode", "mains_only", "start_after_idle_minutes", "teams")]
+    assert values == ["auto", False, 5, ["search"]]
+
+
+def test_who_takes_a_change_up_is_not_known_for_certain(minions: Minions, tmp_path: Path) -> None:
+    """An executor may run with any state directory, so that none is there is not said."""
+    file = tmp_path / "owner.toml"
+    home = {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
+    said = minions("executor", "config", "set", "highest_thermal", "any", "--owner-file", str(file), **home)
+    assert said.code == 0
+    assert "No executor runs" not in said.err
+    assert "An executor with a state directory of its own (--state) takes it up at once" in said.err
+
+
 def test_the_owners_file_is_shown_checked_and_changed(minions: Minions, tmp_path: Path) -> None:
     file = tmp_path / "owner.toml"
     config = ("executor", "config", "--owner-file", str(file), "--state", str(tmp_path))
@@ -94,6 +138,23 @@ def test_the_owners_file_is_shown_checked_and_changed(minions: Minions, tmp_path
     said = minions(*config)
     assert said.code == 1
     assert "line 1: colour is no key" in said.err
+
+
+def test_what_was_written_and_not_valid_is_gone_on_with(minions: Minions, tmp_path: Path) -> None:
+    file, draft = tmp_path / "owner.toml", tmp_path / ".owner.toml.draft"
+    file.write_text("mains_only = true\n")
+    edit = ("executor", "config", "edit", "--owner-file", str(file), "--state", str(tmp_path))
+    (tmp_path / "first.sh").write_text('printf "keep_awake = false\\ncolour = 1\\n" >> "$1"\n')
+    said = minions(*edit, EDITOR=f"sh {tmp_path / 'first.sh'}")
+    assert (said.code, f"It is in {draft}: delete that" in said.err) == (1, True)
+    assert file.read_text() == "mains_only = true\n"
+
+    assert minions(*edit, EDITOR="false").code == 1  # an editor that fails takes nothing away
+    said = minions(*edit, EDITOR="sed -i /colour/d")
+    assert (said.code, "line 3: colour is no key" in said.err) == (0, True)
+    assert file.read_text() == "mains_only = true\nkeep_awake = false\n"
+    assert not draft.exists()
+    assert "last time" not in minions(*edit, EDITOR="true").err
 
 
 @pytest.mark.parametrize("editor", ["/nowhere/ed", "false", "unbalanced '"])

@@ -38,9 +38,9 @@ def test_a_list_of_choices_has_one_order() -> None:
     ("statement", "unwanted"),
     [
         ("import minions, minions.client", {"httpx", "pyarrow", "pydantic", "rich", "typer"}),
-        ("from minions.commands.main import exit_code_of; exit_code_of(['--help'])", {"httpx", "pyarrow", "pydantic"}),
+        ("from minions.commands.tree import exit_code_of; exit_code_of(['--help'])", {"httpx", "pyarrow", "pydantic"}),
         ("from minions.client import Client, AsyncClient", {"pyarrow", "typer", "fastapi", "asyncpg"}),
-        ("from minions.commands.main import exit_code_of; exit_code_of(['config', 'show'])", {"httpx", "pyarrow"}),
+        ("from minions.commands.tree import exit_code_of; exit_code_of(['config', 'show'])", {"httpx", "pyarrow"}),
     ],
 )
 def test_heavy_libraries_are_imported_late(statement: str, unwanted: set[str]) -> None:

@@ -24,13 +24,20 @@ CODES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 class Terminal:
     """A command under a pseudo terminal of a given width."""
 
-    def __init__(self, script: ScriptedServer, home: Path, columns: int, *arguments: str) -> None:
+    def __init__(
+        self,
+        script: ScriptedServer,
+        home: Path,
+        columns: int,
+        *arguments: str,
+        program: tuple[str, ...] = ("-m", "minions.commands.main"),
+    ) -> None:
         self._leader, follower = pty.openpty()
         fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
         kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
         places = {"MINIONS_DATA": str(home), "MINIONS_CONFIG": str(home / "none"), "MINIONS_SERVER": script.url}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "minions.commands.main", *arguments],
+            [sys.executable, *program, *arguments],
             stdin=follower,
             stdout=follower,
             stderr=follower,
@@ -70,11 +77,11 @@ class Terminal:
 def test_ctrl_c_detaches_and_says_how_to_come_back(tmp_path: Path) -> None:
     with scripted_server() as script:
         script.on("GET", TASK, task_view())
-        terminal = Terminal(script, tmp_path, 100, "tasks", "watch", "tsk_0000002a")
+        terminal = Terminal(script, tmp_path, 70, "tasks", "watch", "tsk_0000002a")
         terminal.read_until("━")
         terminal.type("\x03")
         assert terminal.end() == 130
-    assert "minions tasks watch tsk_0000002a" in terminal.seen.replace("\r\n", " ")
+    assert "Come back with:\nminions tasks watch tsk_0000002a" in "\n".join(terminal.lines), "whole, to be copied"
     assert "Traceback" not in terminal.seen
     assert not [request for request in script.requests if request.method != "GET"], "the task is left alone"
 
@@ -98,6 +105,17 @@ def test_no_line_is_wider_than_the_terminal(tmp_path: Path, columns: int) -> Non
         for arguments in (["tasks", "ls"], ["executors", "ls"], ["tasks", "show", "tsk_0000002a"]):
             terminal = Terminal(script, tmp_path, columns, *arguments)
             assert terminal.end() == 0
-            assert max(map(len, terminal.lines)) <= columns
+            wide = [line for line in terminal.lines if len(line) > columns]
+            assert all("tickets-" * 7 in line and line.count(" ") < 12 for line in wide), "one word, which is not cut"
             if arguments[1] == "ls":
                 assert "tsk_0000002a" in terminal.seen or "exe_00000001" in terminal.seen, "ids are never cut"
+
+
+def test_the_link_that_signs_in_is_never_folded(tmp_path: Path) -> None:
+    link = "http://127.0.0.1:7878/sign-in/once?key=" + "k" * 60
+    code = f"from minions.commands.output import *; to_stderr('  open    ', {link!r}, indent=10)"
+    code += f"; print_sentence(('why   ', 'dim'), 'open {link}', indent=6); print_facts([('page', {link!r})])"
+    with scripted_server() as script:
+        terminal = Terminal(script, tmp_path, 80, program=("-c", code))
+        assert terminal.end() == 0
+    assert [link in line for line in terminal.lines if line] == [True, True, True]

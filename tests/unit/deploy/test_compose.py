@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from minions.commands.main import program
+from minions.commands.tree import program
 from tests.unit.deploy.shipped import DEPLOY
 
 ROOT = DEPLOY.parent

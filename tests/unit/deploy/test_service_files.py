@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deploy.service_files import rendered
 
-from minions.commands.main import program
+from minions.commands.tree import program
 from minions.executor.service_files import flags_of
 from tests.unit.deploy.shipped import DEPLOY
 

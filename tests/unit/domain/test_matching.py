@@ -47,8 +47,8 @@ def test_the_explanation_counts_tasks_and_leaves_out_what_fits() -> None:
 @given(st.integers(0, 10**7))
 def test_the_class_is_the_smallest_that_holds_the_need(need_mb: int) -> None:
     found = memory_class(need_mb)
-    assert found in MEMORY_CLASSES_MB
-    assert found >= need_mb or found == MEMORY_CLASSES_MB[-1]
+    assert found in MEMORY_CLASSES_MB or found == need_mb > MEMORY_CLASSES_MB[-1]
+    assert found >= need_mb, "who is given it has what it needs"
     assert all(size < need_mb for size in MEMORY_CLASSES_MB if size < found)
 
 

@@ -81,7 +81,10 @@ def test_the_most_important_reason_comes_first() -> None:
     [
         ({"on_battery": True}, "paused: on battery since 14:02"),
         ({"idle_seconds": 40.0}, "waiting: somebody used this Mac 40 s ago (starts after 5 min)"),
-        ({"thermal": None}, "paused: how hot this Mac is cannot be told since 14:02"),
+        (
+            {"thermal": None},
+            'paused: how hot this Mac is cannot be told since 14:02 (works anyway with highest_thermal = "any")',
+        ),
         ({}, "ready: waiting for work"),
     ],
 )

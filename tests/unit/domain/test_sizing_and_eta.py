@@ -48,3 +48,13 @@ def test_the_estimate_is_a_range_that_is_never_negative(share: float, running: f
     found = remaining_seconds(share, running, recent)
     assert found is not None
     assert 0 <= found[0] < found[1]
+
+
+def test_a_few_long_prompts_are_no_crowd_of_subtasks() -> None:
+    assert 15_000 // subtask_bytes("complete", 15_000, None, row_bytes=5_000) <= 1
+    assert 20 <= 480_000 // subtask_bytes("complete", 480_000, None, row_bytes=500) <= 40, "many are shared as before"
+
+
+def test_rows_make_no_subtask_larger_than_a_minute_of_them_unless_one_row_is() -> None:
+    assert subtask_bytes("complete", 10**9, 100.0, row_bytes=3_000) == 6_000
+    assert subtask_bytes("complete", 10**9, 10.0, row_bytes=30_000) == 30_000

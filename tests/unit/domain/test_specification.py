@@ -74,3 +74,9 @@ def test_nothing_is_looked_up_by_attribute() -> None:
 def test_a_row_is_put_into_the_prompt_as_it_is(before: str, text: str) -> None:
     escaped = before.replace("{", "{{").replace("}", "}}")
     assert _complete(escaped + "{text}").render({"text": text}) == before + text
+
+
+@pytest.mark.parametrize("prompt", ["x {text", "x text}", "{text} {"])
+def test_a_brace_that_stands_alone_is_told_with_the_way_out(prompt: str) -> None:
+    with pytest.raises(ValueError, match=r"prompt: a brace stands alone: write \{column\}"):
+        CompleteParameters.model_validate({"prompt": prompt})

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from minions.domain.errors import EngineFailed, InputUnreadable, MinionsError, ModelUnavailable
+from minions.domain.errors import EngineFailed, InputUnreadable, MinionsError, ModelUnavailable, ParametersRefused
 from minions.domain.policy import OrderKind
 from minions.executor.circuit import Circuit
 
@@ -74,7 +74,9 @@ def test_half_of_the_last_ten_open_it_too(clock: Clock) -> None:
     assert (circuit.reason or "").startswith("5 of the last 10 subtasks failed here, last with engine_failed")
 
 
-@pytest.mark.parametrize(("error", "opens_at"), [(InputUnreadable(), 6), (ModelUnavailable(), None)])
+@pytest.mark.parametrize(
+    ("error", "opens_at"), [(InputUnreadable(), 6), (ModelUnavailable(), None), (ParametersRefused(), None)]
+)
 def test_what_is_likely_the_tasks_fault_counts_less(clock: Clock, error: MinionsError, opens_at: int | None) -> None:
     circuit = Circuit(clock=clock)
     opened: int | None = None

@@ -23,6 +23,7 @@ _outcomes = st.builds(
     input_tokens=_count,
     output_tokens=_count,
     truncated=st.booleans(),
+    seen_tokens=_count,
 )
 
 

@@ -110,7 +110,7 @@ def test_a_long_prompt_is_cut_to_leave_room_for_the_reply() -> None:
     server = Counting(100, says_counts=True)
     given = parameters(context_tokens=100, max_tokens=20, on_overflow="truncate")
     outcome = complete(given, 100, "x" * 1000, server)
-    assert (outcome.code, outcome.truncated, outcome.input_tokens) == (None, True, 1000)
+    assert (outcome.code, outcome.truncated, outcome.input_tokens, outcome.seen_tokens) == (None, True, 1000, 80)
     assert server.seen == [1000, 80]
 
 
@@ -118,7 +118,7 @@ def test_a_server_without_counts_is_approached_by_halves() -> None:
     server = Counting(100, says_counts=False)
     given = parameters(context_tokens=100, max_tokens=20, on_overflow="truncate")
     outcome = complete(given, 100, "x" * 1000, server)
-    assert (outcome.code, outcome.truncated) == (None, True)
+    assert (outcome.code, outcome.truncated, outcome.input_tokens, outcome.seen_tokens) == (None, True, None, 62)
     assert server.seen == [1000, 500, 250, 125, 62]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from minions.domain.errors import EngineFailed, MinionsError
+from minions.domain.errors import EngineFailed, MinionsError, ParametersRefused
 from minions.domain.rows import Outcome, RowCode
 from minions.executor.engines.base import HARMLESS_TEXT
 from minions.executor.engines.row_pool import RowPool
@@ -64,3 +64,20 @@ def test_a_row_that_another_took_down_with_it_is_tried_again() -> None:
 
     found, errors = run(work, ["a"])
     assert (found, errors, tries) == ({0: _DONE}, [], ["a", HARMLESS_TEXT, "a"])
+
+
+def test_what_the_engine_refuses_of_the_task_is_told_in_place_of_the_row() -> None:
+    errors: list[MinionsError] = []
+    ended = threading.Event()
+
+    def fail(error: MinionsError) -> None:
+        errors.append(error)
+        ended.set()
+
+    pool = RowPool(1, 1, lambda _: _REFUSED, blame=lambda: ParametersRefused("the engine refuses stop: too many"))
+    pool.run([0], ["a"], lambda _key, _outcome: None, fail)
+    assert ended.wait(10)
+    pool.close()
+    assert [(error.code, error.message) for error in errors] == [
+        ("parameters_refused", "the engine refuses stop: too many")
+    ]

@@ -20,10 +20,10 @@ PARQUET = parquet_bytes(arrow.table({"a": [1]}))
 ZSTD = bytes(arrow.compress(b'{"a":1}\n', codec="zstd", asbytes=True))
 
 
-def _zip() -> bytes:
+def _zip(name: str) -> bytes:
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w") as archive:
-        archive.writestr("a.jsonl", "{}")
+        archive.writestr(name, "{}")
     return target.getvalue()
 
 
@@ -38,9 +38,13 @@ def _zip() -> bytes:
         ("a.jsonl", b'{"a":"' + b"x" * 100_000 + b'"}', InputFormat("jsonl")),
         ("a.jsonl", b"not json\n" + b'{"a":1}\n', InputFormat("jsonl")),
         ("a.jsonl.gz", gzip.compress(b"{}\n"), InputFormat("jsonl", "gzip")),
-        ("a.jsonl", gzip.compress(b""), InputFormat("jsonl", "gzip")),
+        ("a.jsonl.gz", gzip.compress(b""), InputFormat("jsonl", "gzip")),
         ("a.jsonl.zst", ZSTD, InputFormat("jsonl", "zstd")),
         ("a", b' {"a":1}', InputFormat("jsonl")),
+        ("a", gzip.compress(b'{"a":1}\n'), InputFormat("jsonl", "gzip")),
+        ("a.csv", b"[id],[text]\n1,x\n", InputFormat("csv", columns=("[id]", "[text]"))),
+        ("a.csv", b'["id"],["a"]\n', InputFormat("csv", columns=('["id"]', '["a"]'))),
+        ("a.csv", b"{id},{text}\n1,x\n", InputFormat("csv", columns=("{id}", "{text}"))),
         ("a.parquet", PARQUET, InputFormat("parquet")),
         ("a", PARQUET, InputFormat("parquet")),
         ("a.csv", b"", InputFormat("csv")),
@@ -63,6 +67,10 @@ def test_what_can_be_read(name: str, data: bytes, expected: InputFormat) -> None
 def test_a_named_format_overrides_the_file_name() -> None:
     assert detect(MemorySource("a.txt", b"a\tb\n"), "csv") == InputFormat("csv", delimiter="\t", columns=("a", "b"))
     assert detect(MemorySource("a.csv", PARQUET), "parquet") == InputFormat("parquet")
+    assert detect(MemorySource("a.csv", b'{"a":1}\n'), "jsonl") == InputFormat("jsonl")
+    assert detect(MemorySource("a.csv", b'{"a":1}\n'), "csv") == InputFormat("csv", columns=('{"a":1}',))
+    assert detect(MemorySource("a.jsonl", b"a,b\n"), "csv") == InputFormat("csv", columns=("a", "b"))
+    assert detect(MemorySource("a.jsonl", ZSTD), "jsonl") == InputFormat("jsonl", "zstd")
 
 
 @pytest.mark.parametrize(
@@ -71,22 +79,35 @@ def test_a_named_format_overrides_the_file_name() -> None:
         ("a.jsonl", b'[{"a":1}, {"a":2}]', "found a JSON array", "jq -c '.[]'"),
         ("a.json", b'[\n  {"a":1},\n  {"a":2}\n]', "found a JSON array", "jq -c '.[]'"),
         ("a.jsonl", b'{\n  "a": 1\n}\n', "spreads over several lines", "jq -c ."),
-        ("a.jsonl", b"text,id\nx,1\n", "no object in the first 2 lines", "pass its format"),
+        ("a.jsonl", b"text,id\nx,1\n", "no object in the first 2 lines, which look like CSV", "--format csv"),
         ("a.jsonl", random.Random(1).randbytes(5000), "binary data", "save it as UTF-8"),
         ("a.csv", random.Random(1).randbytes(5000), "binary data", "save it as UTF-8"),
         ("a.csv", "a,b\nü,ö\n".encode("utf-16"), "UTF-16", "save it as UTF-8"),
         ("a.jsonl", '{"a":1}\n'.encode("utf-16-le"), "UTF-16", "save it as UTF-8"),
-        ("a.jsonl", PARQUET, "found a Parquet file", "pass the format parquet"),
-        ("a.jsonl", _zip(), "found a zip archive", "unpack"),
+        ("a.jsonl", PARQUET, "found a Parquet file", "--format parquet"),
+        ("a.jsonl", _zip("a.jsonl"), "found a zip archive", "unpack"),
+        ("a.csv", _zip("[Content_Types].xml"), "found an Excel workbook", "save it as CSV"),
+        ("a.csv", b"\xd0\xcf\x11\xe0" + bytes(600), "found an old Office file", "save it as CSV"),
+        ("a.csv", b'{"a":1}\n{"a":2}\n', "found a JSON object on the first line", "--format jsonl"),
+        ("a.tsv", b'\xef\xbb\xbf\n{"a":1,"b":2}', "found a JSON object on the first line", "--format jsonl"),
+        ("a.csv", b'{"a":"' + b"x" * 100_000, "found a JSON object on the first line", "--format jsonl"),
+        ("a.csv.gz", gzip.compress(b'{"a":1}\n'), "found a JSON object on the first line", "--format jsonl"),
+        ("a.csv", b'[\n{"a":1}\n]\n', "found a JSON array on the first line", "jq -c '.[]'"),
+        ("a.csv", b'["a", 1]\n["b", 2]\n', "found a JSON array on the first line", "jq -c '.[]'"),
+        ("a.jsonl", gzip.compress(b"{}\n"), "found gzip data", "rename it to a.jsonl.gz"),
+        ("a.csv", ZSTD, "found zstd data", "rename it to a.csv.zst"),
+        ("a.parquet", b'{"a":1}\n', "found a JSON object on the first line", "--format"),
+        ("a.parquet", _zip("x"), "found a zip archive", "--format"),
         ("a.jsonl.gz", b"{}\n", "found plain data", "rename"),
         ("a.jsonl.gz", b"", "found an empty file", "write it again"),
         ("a.jsonl.gz", gzip.compress(b"{}\n" * 1000)[:-20], "ends early", "hand it in again"),
         ("a.parquet", b"", "found an empty file", "write it again"),
-        ("a.parquet", b"a,b\n1,2\n", "found other data", "name its format"),
+        ("a.parquet", b"a,b\n1,2\n", "found what looks like CSV", "--format"),
+        ("a.parquet", b"hello", "found other data", "--format"),
         ("a.parquet", PARQUET[:-5], f"cut after {len(PARQUET) - 5} bytes", "upload it again"),
         ("a.parquet.gz", gzip.compress(PARQUET), "gzip data around it", "decompress"),
-        ("a.dat", b"hello", "content that does not tell", "pass its format"),
-        ("a.csv", b"a,b,a\n", "the column 'a' is there 2 times", "correct the first line"),
+        ("a.dat", b"hello", "content that does not tell", "--format"),
+        ("a.csv", b"a,b,a\n", "columns 1, 3 are all called 'a'", "correct the first line"),
         ("a.csv", b"a,,b\n", "column 2 has no name", "correct the first line"),
         ("a.csv", b'a,"b\n1,2\n', "never closed", "correct the first line"),
         ("a.csv", b"a,b\r1,2\r", "lone carriage return", "newline"),
@@ -102,6 +123,12 @@ def test_what_cannot_be_read_is_named_with_the_way_out(name: str, data: bytes, f
     assert message.startswith(f"{name}: expected ")
     assert found in message
     assert way_out in message
+
+
+def test_names_that_look_like_data_are_not_shown() -> None:
+    with pytest.raises(InputUnreadable, match="columns 1, 2 are all called the same") as caught:
+        detect(MemorySource("a.csv", b"My secret.,My secret.\nx,y\n"))
+    assert "secret" not in caught.value.message
 
 
 def test_an_unknown_format_is_named() -> None:

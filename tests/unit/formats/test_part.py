@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import json
 import struct
 import time
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from minions.domain.choices import PartFormat
 from minions.domain.errors import ResultsDamaged
+from minions.domain.inputs import InputFormat
 from minions.domain.rows import Outcome, Row, RowCode
 from minions.formats.arrow import arrow
-from minions.formats.part import PartWriter, embedding_type, read_part
+from minions.formats.export import ResultsWriter
+from minions.formats.jsonl import parse_object
+from minions.formats.part import PartWriter, embedding_type, encode_part, read_part
+from minions.formats.source import MemorySource
+from tests.unit.formats.samples import parquet_bytes, read_all
 
 NUMBERS = [0.1, -1.5e-7, 3.0]
 VECTOR = struct.pack("<3f", *NUMBERS)
@@ -48,6 +55,7 @@ def test_an_embed_part_reads_back_as_it_was_added(output_format: PartFormat) -> 
         "message",
         "truncated",
         "input_tokens",
+        "seen_tokens",
         "embedding",
         "model_digest",
     ]
@@ -87,6 +95,7 @@ def test_a_complete_part_reads_back_as_it_was_added(output_format: PartFormat) -
         "message",
         "truncated",
         "input_tokens",
+        "seen_tokens",
         "text",
         "thinking",
         "finish_reason",
@@ -112,10 +121,74 @@ def test_both_formats_have_one_schema(output_format: PartFormat) -> None:
         *[text] * 7,
         arrow.bool_(),
         arrow.int32(),
+        arrow.int32(),
         embedding_type(3),
         name,
     ]
     assert table.to_pylist()[0]["thinking"] == "2026-01-01T00:00:00Z"
+
+
+@both
+def test_kept_values_of_every_kind_become_text(output_format: PartFormat) -> None:
+    """As docs/getting-started.md says it."""
+    columns = {
+        "number": (arrow.array([0]), "0"),
+        "real": (arrow.array([1.5]), "1.5"),
+        "infinite": (arrow.array([float("inf")]), "Infinity"),
+        "truth": (arrow.array([True]), "true"),
+        "nothing": (arrow.array([None], arrow.int64()), None),
+        "many": (arrow.array([[1, 2]]), "[1,2]"),
+        "object": (arrow.array([{"a": 1}]), '{"a":1}'),
+        "money": (arrow.array([Decimal("1.50")]), "1.50"),
+        "moment": (arrow.array([1769846400], arrow.timestamp("s", "UTC")), "2026-01-31T08:00:00+00:00"),
+        "day": (arrow.array([20484], arrow.date32()), "2026-01-31"),
+        "raw": (arrow.array([b"\xff"]), '{"base64":"/w=="}'),
+    }
+    source = MemorySource(
+        "a.parquet", parquet_bytes(arrow.table({name: value for name, (value, _) in columns.items()}))
+    )
+    (row,) = read_all(source, InputFormat("parquet"))
+    part = _embed(output_format, keep=(*columns, "infinite_line"))
+    fields = {**(row.fields or {}), "infinite_line": parse_object(b'{"a": 1e999}')["a"]}
+    part.add(_row(0, **fields), Outcome(vector=VECTOR))
+    (found,) = read_part(part.finish(), output_format).to_pylist()
+    renamed = {"object": "input_object"}
+    assert {name: found[renamed.get(name, name)] for name in columns} == {
+        name: said for name, (_, said) in columns.items()
+    }
+    assert found["infinite_line"] == "Infinity"
+
+
+@both
+def test_a_cut_row_has_both_token_counts(output_format: PartFormat) -> None:
+    part = _embed(output_format, keep=("seen_tokens",))
+    part.add(_row(0, seen_tokens="mine"), Outcome(vector=VECTOR, input_tokens=900, truncated=True, seen_tokens=256))
+    part.add(_row(1), Outcome(vector=VECTOR, input_tokens=3))
+    rows = read_part(part.finish(), output_format).to_pylist()
+    assert [(row["truncated"], row["input_tokens"], row["seen_tokens"]) for row in rows] == [
+        (True, 900, 256),
+        (False, 3, None),
+    ]
+    assert [row["input_seen_tokens"] for row in rows] == ["mine", None]
+
+
+@both
+@pytest.mark.parametrize("kept", ["seen_tokens", "other"])
+def test_a_part_from_before_there_was_a_second_count_has_the_same_columns(output_format: PartFormat, kept: str) -> None:
+    part = _embed(output_format, keep=(kept,))
+    part.add(_row(0, **{kept: "mine"}), Outcome(vector=VECTOR, input_tokens=900, truncated=True, seen_tokens=256))
+    today = read_part(part.finish(), output_format)
+    before = today.drop_columns(["seen_tokens"])
+    before = before.rename_columns([name.replace("input_seen", "seen") for name in before.schema.names])
+    assert "input_seen_tokens" not in before.schema.names
+    read = read_part(encode_part(before, output_format), output_format)
+    assert read.schema == today.schema
+    assert read.to_pylist() == [today.to_pylist()[0] | {"seen_tokens": None}]
+    target = io.BytesIO()
+    with ResultsWriter(target, "jsonl") as results:
+        results.append(read)
+        results.append(today)
+    assert [json.loads(line)["seen_tokens"] for line in target.getvalue().splitlines()] == [None, 256]
 
 
 @both

@@ -36,10 +36,10 @@ def _plain(data: bytes) -> bytes:
     return data
 
 
-@pytest.mark.parametrize("compress", [_plain, gzip.compress])
-def test_only_the_beginning_is_read_and_a_cut_record_is_left_out(compress: Callable[[bytes], bytes]) -> None:
+@pytest.mark.parametrize(("name", "compress"), [("a.jsonl", _plain), ("a.jsonl.gz", gzip.compress)])
+def test_only_the_beginning_is_read_and_a_cut_record_is_left_out(name: str, compress: Callable[[bytes], bytes]) -> None:
     line = b'{"a":"' + b"x" * 300_000 + b'"}\n'
-    source = BlockSource("a.jsonl", compress(line * 20), 1 << 16)
+    source = BlockSource(name, compress(line * 20), 1 << 16)
     found = preview(source, detect(source))
     assert found.rows_read == 3
     assert found.problems == []

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from minions.hosts.check import Finding, HostFacts, Verdict, findings, parse_facts
+from minions.hosts.agent.login import ends_with_session
+from minions.hosts.check import Finding, HostFacts, Verdict, describe, findings, parse_facts
 from minions.hosts.inventory import Host
 
 MAC: dict[str, Any] = {
@@ -39,6 +40,8 @@ def test_a_host_that_is_ready_in_one_line() -> None:
         (FACTS, ["npm"], "npm is missing", "Node.js", True),
         (replace(FACTS, writable=False), [], "cannot be written", "state", True),
         (replace(FACTS, disk_free_bytes=2**20), [], "only 0.0 GB free", "space", False),
+        (replace(FACTS, disk_free_bytes=2**20, kept_bytes=3 * 10**9), [], "GB free", "Minions keeps 3.0 GB", False),
+        (replace(FACTS, ends_with_session=True), [], "KillUserProcesses=yes", "KillExcludeUsers=", False),
         (replace(FACTS, clock_seconds=-61.0), [], "its clock is 61 s behind of ours", "network time", False),
     ],
 )
@@ -50,6 +53,31 @@ def test_what_is_missing_and_how_to_mend_it(
     assert mend in found.mend
     assert found.serious is serious
     assert Verdict(Host("mini"), facts, (found,)).is_ready is not serious
+
+
+def test_what_is_kept_for_runs_is_told() -> None:
+    assert " · 120.4 GB free, 1.2 GB kept for runs · " in describe(replace(FACTS, kept_bytes=1_230_000_000))
+
+
+SESSION = "0::/user.slice/user-1000.slice/session-7.scope\n"
+SPARED = 'as 1 "root"'
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "said", "ends"),
+    [
+        (SESSION, f"b true\nas 0\n{SPARED}\n", True),
+        (SESSION, f"b false\nas 0\n{SPARED}\n", False),
+        (SESSION, 'b true\nas 0\nas 2 "root" "me"\n', False),
+        (SESSION, f'b true\nas 1 "me"\n{SPARED}\n', True),
+        (SESSION, f'b true\nas 1 "other"\n{SPARED}\n', False),
+        (SESSION, "", None),
+        (SESSION, None, None),
+        ("0::/system.slice/ssh.service\n", f"b true\nas 0\n{SPARED}\n", False),
+    ],
+)
+def test_whether_logind_ends_what_a_connection_started(cgroup: str, said: str | None, ends: bool | None) -> None:
+    assert ends_with_session(cgroup, said, "me") is ends
 
 
 def test_what_the_project_does_not_need_is_not_missed() -> None:

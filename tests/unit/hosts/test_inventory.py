@@ -25,6 +25,8 @@ path = ["/opt/tools/bin"]
 setup = ["make", "deps"]
 state = "/data/minions/"
 environment = { B = "2", A = "1" }
+silence = "20s"
+keep = 3
 """
 
 
@@ -47,6 +49,8 @@ def test_what_a_file_says() -> None:
             setup=("make", "deps"),
             state="/data/minions",
             environment=(("A", "1"), ("B", "2")),
+            silence_seconds=20.0,
+            keep=3,
         ),
     ]
     assert [host.is_local for host in hosts] == [True, False]
@@ -70,6 +74,8 @@ def test_without_hosts_it_is_this_machine() -> None:
         ('[hosts.local]\npython = "python3"\n', "line 2: hosts.local.python: must be a path on the host"),
         ('[hosts.local]\nenvironment = { "A-B" = "1" }\n', "line 2: hosts.local.environment: 'A-B' is no name"),
         ("[hosts.local]\nenvironment = { A = 1 }\n", "line 2: hosts.local.environment: A must be text"),
+        ('[hosts.mini]\nssh = "mini"\nkeep = 0\n', "line 3: hosts.mini.keep: must be a whole number from 1 to 1000"),
+        ('[hosts.mini]\nssh = "mini"\nsilence = 1\n', "line 3: hosts.mini.silence: must be from 3s to 120s"),
         ('[hosts."Mini Mac"]\nssh = "mini"\n', "line 1: hosts.Mini Mac: a host is named by 1 to 63 characters"),
         ('[hosts]\nmini = "compute-mini"\n', "hosts.mini must be a table [hosts.mini]"),
         ("hosts = 3\n", "hosts must be tables [hosts.NAME]"),
@@ -92,7 +98,7 @@ def test_all_errors_are_told_at_once() -> None:
 
 @given(
     st.dictionaries(
-        st.sampled_from(["ssh", "slots", "python", "path", "setup", "state", "environment", "x"]),
+        st.sampled_from(["ssh", "slots", "python", "path", "setup", "state", "environment", "silence", "keep", "x"]),
         st.none() | st.integers() | st.text() | st.lists(st.text()) | st.dictionaries(st.text(), st.integers()),
     )
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from minions.domain.errors import NotFound, ValidationFailed
-from minions.hosts.project_file import find_root, parse_run, read_project, seconds_of, select_jobs
+from minions.hosts.project_file import find_root, parse_run, read_project, select_jobs
 
 GOOD = """
 [run]
@@ -45,6 +45,11 @@ def test_a_whole_file(tmp_path: Path) -> None:
     assert [(host.name, host.slots, host.is_local) for host in found.hosts] == [("local", 4, True), ("mini", 8, False)]
 
 
+def test_second_starts_are_off_unless_they_are_asked_for(tmp_path: Path) -> None:
+    assert not read_project(project(tmp_path, GOOD)).run.second_start
+    assert read_project(project(tmp_path, GOOD + "second_start = true\n")).run.second_start
+
+
 def test_without_hosts_it_is_this_machine(tmp_path: Path) -> None:
     assert [(host.name, host.slots) for host in read_project(project(tmp_path, GOOD)).hosts] == [("local", 1)]
 
@@ -55,6 +60,7 @@ def test_without_hosts_it_is_this_machine(tmp_path: Path) -> None:
         ('"1h30m"', '"soon"', 'line 8: run.timeout must be a time such as "90s"'),
         ("retries = 2", "retries = 200", "line 9: run.retries must be a whole number from 0 to 100"),
         ("true", '"yes"', "line 10: run.idempotent must be true or false"),
+        ("idempotent = true", "second_start = true", "line 10: run.second_start needs idempotent = true"),
         ('"{outputs}"]', '"all={outputs}"]', 'line 7: run.merge "{outputs}" must be a word of its own'),
         ('"{outputs}"]', '"x"]', 'line 7: run.merge names no "{outputs}"'),
         ("data/large", "../large", "line 6: run.inputs '../large.parquet' must be a plain path"),
@@ -100,19 +106,6 @@ def test_the_project_is_the_repository_around_the_directory(tmp_path: Path) -> N
     (tmp_path / ".git").mkdir()
     (tmp_path / "a" / "b").mkdir(parents=True)
     assert find_root(tmp_path / "a" / "b") == tmp_path
-
-
-@pytest.mark.parametrize(
-    ("given", "seconds"), [("90s", 90), ("30m", 1800), ("1h30m", 5400), ("0.5h", 1800), (45, 45), ("1d", 86400)]
-)
-def test_times(given: object, seconds: float) -> None:
-    assert seconds_of(given) == seconds
-
-
-@pytest.mark.parametrize("given", ["", "30", "m", "-1s", 0, -3, True, None, "1h 30m", "400d", "0s"])
-def test_what_is_no_time(given: object) -> None:
-    with pytest.raises(ValueError, match="must be a time"):
-        seconds_of(given)
 
 
 def test_a_selection_of_jobs() -> None:

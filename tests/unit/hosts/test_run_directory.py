@@ -15,8 +15,9 @@ from minions.domain.errors import Conflict, NotFound
 from minions.domain.jobs import Job
 from minions.hosts.replay import replay
 from minions.hosts.resume import Output
-from minions.hosts.run_directory import HostWish, InputFile, Run, RunDirectory, lock_holder, name_of, watching
+from minions.hosts.run_directory import HostWish, InputFile, Run, RunDirectory, name_of, watching
 from minions.hosts.verifying import Verified
+from minions.runtime.locks import lock_holder
 
 JOBS = tuple(
     (Job(index, ("run", f"it's {index}", "ü"), f"out/{index}.txt", {"SEED": "a b"}), f"{index:x}" * 64)

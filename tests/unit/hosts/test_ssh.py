@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,8 @@ def test_the_tunnel_and_the_options() -> None:
     assert words[-3:-1] == ["--", "me@compute-mini"]
     assert words[-1] == f"exec /bin/sh -c '{PROGRAM}'"
     assert "-R" not in argv(MINI, None)
+    assert "ServerAliveInterval=15" in words
+    assert "ServerAliveInterval=2" in argv(replace(MINI, silence_seconds=5.0), 7878)
     assert argv(Host("local"), 7878) == ["/bin/sh", "-c", PROGRAM]
 
 

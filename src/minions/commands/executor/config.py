@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -12,13 +13,9 @@ from minions.commands.executor import speaking
 
 OwnerFile = Annotated[
     Path | None,
-    typer.Option(
-        "--owner-file",
-        metavar="FILE",
-        envvar="MINIONS_OWNER_FILE",
-        help="Default: the one that the executor reads that runs or is installed here, else owner.toml in the user's "
-        "configuration directory.",
-        show_default=False,
+    speaking.owner_file_option(
+        "Default: the one that the executor reads that runs or is installed here, else owner.toml in the user's "
+        "configuration directory."
     ),
 ]
 
@@ -72,7 +69,7 @@ def _show(file: Path, *, json: bool) -> None:
         for each in OWNER_KEYS
     ]
     if json:
-        keys = {name: {"value": text, "from": str(file) if own else "default"} for name, text, own in rows}
+        keys = {name: {"value": _value(text), "from": str(file) if own else "default"} for name, text, own in rows}
         print_json({"file": str(file), "exists": is_there, "keys": keys})
         return
     if not is_there:
@@ -82,6 +79,11 @@ def _show(file: Path, *, json: bool) -> None:
         [Column("KEY"), Column("VALUE", flexible=True), Column("FROM")],
         [[name, (text, "bold" if own else ""), "the file" if own else "default"] for name, text, own in rows],
     )
+
+
+def _value(text: str) -> Any:
+    """A value of TOML as JSON has it."""
+    return tomllib.loads(f"value = {text}")["value"]
 
 
 def _set(file: Path, key: str, value: str, state: Path | None) -> None:
@@ -96,25 +98,21 @@ def _set(file: Path, key: str, value: str, state: Path | None) -> None:
 
 
 def _edit(file: Path, state: Path | None) -> None:
-    """In the user's editor; a copy is edited, and takes the place of the file once it is valid."""
-    import os
-    import shlex
-    import subprocess
-
+    """In the user's editor; a copy is edited, and takes the place of the file once it is valid. A copy that was not
+    is kept, and edited on."""
     from minions.commands.output import to_stderr
     from minions.domain.errors import MinionsError
     from minions.executor.owner_file import OwnerFileInvalid, read_owner_file, text_of, write
 
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     draft = file.with_name(f".{file.name}.draft")
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    draft.write_text(text_of(file), encoding="utf-8")
-    try:
-        is_done = subprocess.run([*shlex.split(editor), str(draft)], check=False).returncode == 0
-    except (OSError, ValueError):
-        is_done = False
+    is_kept = draft.exists() and _wants_kept(draft)
+    if not is_kept:
+        draft.write_text(text_of(file), encoding="utf-8")
+    editor, is_done = _run_editor(draft)
     if not is_done:
-        draft.unlink(missing_ok=True)
+        if not is_kept:
+            draft.unlink(missing_ok=True)
         raise MinionsError(
             f"the editor {editor} could not be run to its end; {file} is as it was",
             hint="EDITOR names another, such as EDITOR=nano.",
@@ -122,7 +120,8 @@ def _edit(file: Path, state: Path | None) -> None:
     try:
         read_owner_file(draft)
     except OwnerFileInvalid as error:
-        error.advice = f"{file} is as it was; what you wrote is in {draft}."
+        kept = f"It is in {draft}: delete that to begin anew."
+        error.advice = f"{file} is as it was; the next edit goes on with what you wrote. {kept}"
         raise
     write(file, draft.read_text("utf-8"))
     draft.unlink()
@@ -130,17 +129,43 @@ def _edit(file: Path, state: Path | None) -> None:
     _tell(file, state)
 
 
-def _tell(file: Path, state: Path | None) -> None:
-    """An executor that runs reads its file anyhow, twice a second; it says what it makes of it."""
-    from minions.commands.output import to_stderr
-    from minions.domain.errors import MinionsError
+def _run_editor(draft: Path) -> tuple[str, bool]:
+    """(the user's editor, whether it ran to its end)."""
+    import os
+    import shlex
+    import subprocess
 
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
-        status = speaking.executor(state).reload()
-    except MinionsError:
-        to_stderr("No executor runs here now; it counts for the next one.")
+        return editor, subprocess.run([*shlex.split(editor), str(draft)], check=False).returncode == 0
+    except (OSError, ValueError):
+        return editor, False
+
+
+def _wants_kept(draft: Path) -> bool:
+    """Whether to go on with what was written last time and was not valid; without a terminal nobody throws it away."""
+    import sys
+
+    from minions.commands.output import to_stderr
+    from minions.executor.owner_file import parse_owner_file
+
+    _, errors = parse_owner_file(draft.read_text("utf-8", "replace"))
+    wrong = "; ".join(error.message for error in errors) or "not finished"
+    to_stderr(f"What you wrote last time is still there, in {draft}: {wrong}.")
+    return not sys.stdin.isatty() or typer.confirm("Go on with it?", default=True, err=True)
+
+
+def _tell(file: Path, state: Path | None) -> None:
+    """Executors that run read their file anyhow, twice a second; each says what it makes of it."""
+    from minions.commands.output import to_stderr
+
+    heard = speaking.reloaded(state)
+    readers = [status for status in heard if status.owner_file == str(file)]
+    for status in readers:
+        name = f"{status.name}: " if len(readers) > 1 else ""
+        to_stderr(f"{name}{status.sentence}")
+    if readers:
         return
-    if status.owner_file == str(file):
-        to_stderr(status.sentence)
-    else:
-        to_stderr(f"The executor that runs here does not read it, but {status.owner_file or 'no file at all'}.")
+    for status in heard:
+        to_stderr(f"{status.name}, which runs here, does not read it, but {status.owner_file or 'no file at all'}.")
+    to_stderr("An executor with a state directory of its own (--state) takes it up at once; else the next one does.")

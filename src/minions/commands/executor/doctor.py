@@ -87,12 +87,9 @@ def _subject(
 
 
 def _print(finding: Finding) -> None:
-    from rich.text import Text
+    from minions.commands.output import print_sentence
 
-    from minions.commands.output import stdout_console
-
-    console = stdout_console()
     mark = (finding.verdict.mark, _STYLES[finding.verdict.value])
-    console.print(Text.assemble(mark, f" {finding.check:<10}", finding.says))
+    print_sentence(mark, f" {finding.check:<10}", finding.says, indent=12)
     if finding.way_out:
-        console.print(Text.assemble("  " + " " * 10 + "→ ", finding.way_out, style="dim"))
+        print_sentence(" " * 12 + "→ ", finding.way_out, style="dim", indent=14)

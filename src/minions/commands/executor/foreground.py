@@ -27,27 +27,14 @@ def command(
     token_file: options.TokenFile = None,
     token_stdin: speaking.TokenStdin = False,
     name: speaking.Name = None,
-    owner: Annotated[
-        str, typer.Option("--owner", metavar="NAME", envvar="MINIONS_OWNER", help="Whose machine this is.")
-    ] = "",
-    state: Annotated[
-        Path | None,
-        typer.Option(
-            "--state", metavar="DIR", envvar="MINIONS_STATE", help="Its identity and logs; one executor each."
-        ),
-    ] = None,
-    cache: Annotated[
-        Path | None,
-        typer.Option("--cache", metavar="DIR", envvar="MINIONS_CACHE", help="Where models are kept."),
-    ] = None,
+    owner: speaking.Owner = None,
+    state: Annotated[Path | None, speaking.state_option("Its identity and logs; one executor each.")] = None,
+    cache: speaking.Cache = None,
     kind: Annotated[
         list[str] | None,
-        typer.Option(
-            "--kind",
-            metavar="KIND",
-            envvar="MINIONS_KIND",
-            help="Take only embed, or only complete. Default: what the owner's file says, else both. "
-            "command: run programs of administrators, and nothing else; see --slots.",
+        speaking.kind_option(
+            "Take only embed, or only complete. Default: what the owner's file says, else both. "
+            "command: run programs of administrators, and nothing else; see --slots."
         ),
     ] = None,
     slots: Annotated[
@@ -80,27 +67,15 @@ def command(
     ] = None,
     owner_file: Annotated[
         Path | None,
-        typer.Option(
-            "--owner-file",
-            metavar="FILE",
-            envvar="MINIONS_OWNER_FILE",
-            help="When and how this machine is lent. Default: owner.toml in the user's configuration directory; "
-            "without that file, it works at any time.",
+        speaking.owner_file_option(
+            "When and how this machine is lent. Default: owner.toml in the user's configuration directory; "
+            "without that file, it works at any time."
         ),
     ] = None,
     always: Annotated[
         bool, typer.Option("--always", envvar="MINIONS_ALWAYS", help="Work at any time, and read no owner's file.")
     ] = False,
-    memory_mb: Annotated[
-        int | None,
-        typer.Option(
-            "--memory-mb",
-            metavar="MB",
-            envvar="MINIONS_MEMORY_MB",
-            min=1,
-            help="What a model may use. Default: three quarters of this machine's.",
-        ),
-    ] = None,
+    memory_mb: speaking.MemoryMb = None,
     threads: Annotated[
         int | None,
         typer.Option("--threads", metavar="NUMBER", envvar="MINIONS_THREADS", min=1, help="CPU threads of an engine."),
@@ -161,7 +136,7 @@ def command(
         place_of_git = (repository or Path.cwd()).expanduser().absolute()
         called = checked_name(name) if name is not None else machine_name()
         services.run_service(
-            lambda: run_local_commands(place, secret, called, owner, directory, slots or 1, place_of_git)
+            lambda: run_local_commands(place, secret, called, owner or "", directory, slots or 1, place_of_git)
         )
         return
     if slots is not None or repository is not None:
@@ -175,7 +150,7 @@ def command(
         server=place,
         token=secret,
         name=checked_name(name) if name is not None else machine_name(),
-        owner=owner,
+        owner=owner or "",
         state=directory,
         cache=usable_directory("--cache", cache or Path(platformdirs.user_cache_dir("minions"))),
         kinds=checked_kinds(kind) if kind else None,

@@ -22,6 +22,8 @@ def command(
     from minions.executor.places import HISTORY_FILE
 
     found = read_history(speaking.state_here(state) / HISTORY_FILE, most)  # also while no executor runs
+    if not found:
+        speaking.executor(state).status()  # raises NotFound, which names the executors that could be meant
     if json:
         print_json({"data": found})
         return

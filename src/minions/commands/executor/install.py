@@ -6,8 +6,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from minions.commands import options, services
 from minions.commands.executor import foreground, speaking
 
@@ -23,28 +21,12 @@ def command(
     token_file: options.TokenFile = None,
     token_stdin: speaking.TokenStdin = False,
     name: speaking.Name = None,
-    owner: Annotated[
-        str | None, typer.Option("--owner", metavar="NAME", envvar="MINIONS_OWNER", help="Whose machine this is.")
-    ] = None,
+    owner: speaking.Owner = None,
     kind: Annotated[
         list[str] | None,
-        typer.Option(
-            "--kind",
-            metavar="KIND",
-            envvar="MINIONS_KIND",
-            help="Take only embed, or only complete. Default: what the owner's file says.",
-        ),
+        speaking.kind_option("Take only embed, or only complete. Default: what the owner's file says, else both."),
     ] = None,
-    memory_mb: Annotated[
-        int | None,
-        typer.Option(
-            "--memory-mb",
-            metavar="MB",
-            envvar="MINIONS_MEMORY_MB",
-            min=1,
-            help="What a model may use. Default: what the owner's file says, else three quarters.",
-        ),
-    ] = None,
+    memory_mb: speaking.MemoryMb = None,
     owner_file: speaking.OwnerFile = None,
     state: speaking.State = None,
     cache: speaking.Cache = None,

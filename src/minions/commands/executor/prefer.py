@@ -29,7 +29,7 @@ def command(
     if bool(wanted) == clear:
         raise services.invalid("TEAM/PROJECT/TASK", "name at least one, or --clear")
     if until is not None and how_long is not None:
-        raise services.invalid("--for", "give --until or --for")
+        raise services.invalid("--for", "give --until or --for, not both")
     words = ["until", until] if until is not None else [how_long] if how_long is not None else []
     moment = speaking.moment_of(words, speaking.local_now())
     status = speaking.executor(state).prefer(PreferRequest(preferences=list(wanted), until=moment))

@@ -1,4 +1,4 @@
-"""What the verbs that speak to this machine's executor share: its state directory, and times as people write them."""
+"""What the verbs of this machine's executor share: options, its state directory, and times as people write them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import os
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from minions.commands import options, services
+from minions.commands.executor import commanding
 from minions.commands.output import print_json, to_stdout
 
 if TYPE_CHECKING:
@@ -20,34 +21,48 @@ if TYPE_CHECKING:
     from minions.executor.installation import Places
     from minions.executor.service_files import Flags
 
-State = Annotated[
-    Path | None,
-    typer.Option(
-        "--state",
-        metavar="DIR",
-        envvar="MINIONS_STATE",
-        help="Which executor, by its state directory.",
-        show_default=False,
-    ),
-]
+
+def state_option(says: str) -> Any:
+    """--state, as this verb means it."""
+    return typer.Option("--state", metavar="DIR", envvar="MINIONS_STATE", help=says, show_default=False)
+
+
+def owner_file_option(says: str) -> Any:
+    """--owner-file, as this verb means it."""
+    return typer.Option("--owner-file", metavar="FILE", envvar="MINIONS_OWNER_FILE", help=says, show_default=False)
+
+
+def kind_option(says: str) -> Any:
+    """--kind, as this verb means it."""
+    return typer.Option("--kind", metavar="KIND", envvar="MINIONS_KIND", help=says)
+
+
+State = Annotated[Path | None, state_option("Which executor, by its state directory.")]
 Cache = Annotated[
     Path | None,
     typer.Option("--cache", metavar="DIR", envvar="MINIONS_CACHE", help="Where models are kept.", show_default=False),
 ]
 OwnerFile = Annotated[
     Path | None,
-    typer.Option(
-        "--owner-file",
-        metavar="FILE",
-        envvar="MINIONS_OWNER_FILE",
-        help="When and how this machine is lent. Default: owner.toml in the user's configuration directory.",
-        show_default=False,
-    ),
+    owner_file_option("When and how this machine is lent. Default: owner.toml in the user's configuration directory."),
 ]
 TokenStdin = Annotated[bool, typer.Option("--token-stdin", help="Read the token from standard input.")]
 Name = Annotated[
     str | None,
     typer.Option("--name", metavar="NAME", envvar="MINIONS_NAME", help="Default: this machine's name."),
+]
+Owner = Annotated[
+    str | None, typer.Option("--owner", metavar="NAME", envvar="MINIONS_OWNER", help="Whose machine this is.")
+]
+MemoryMb = Annotated[
+    int | None,
+    typer.Option(
+        "--memory-mb",
+        metavar="MB",
+        envvar="MINIONS_MEMORY_MB",
+        min=1,
+        help="What a model may use. Default: what the owner's file says, else three quarters of this machine's.",
+    ),
 ]
 Json = options.Json
 HowLong = Annotated[
@@ -118,10 +133,17 @@ def owner_file_here(given: Path | None, state: Path | None) -> Path:
 
 
 def executor(state: Path | None) -> ControlClient:
-    """The executor that runs here."""
+    """The executor that runs here. Raises Conflict for one of commands, which has no such channel."""
+    from minions.domain.errors import Conflict
     from minions.executor.control.client import ControlClient
 
-    return ControlClient(state_here(state), _others() if state is None else ())
+    place = state_here(state)
+    if commanding.found(place) is not None:
+        raise Conflict(
+            "the executor that runs here runs commands: it has no page, no owner's file and no preferences",
+            hint="status, pause, finish, resume, stop and logs are for it as well.",
+        )
+    return ControlClient(place, _others() if state is None else ())
 
 
 def _others() -> list[Path]:
@@ -131,6 +153,21 @@ def _others() -> list[Path]:
 
     found = (data_directory(os.environ) / "executors").expanduser().absolute().glob(f"*/{CONTROL_FILE}")
     return sorted(file.parent for file in found)
+
+
+def reloaded(state: Path | None) -> list[Status]:
+    """What each executor that is found here says, once it has read its owner's file."""
+    from minions.domain.errors import MinionsError
+    from minions.executor.control.client import ControlClient
+
+    found: list[Status] = []
+    for place in [state_here(state), *(_others() if state is None else ())]:
+        try:
+            if commanding.found(place) is None:
+                found.append(ControlClient(place).reload())
+        except MinionsError:
+            continue
+    return found
 
 
 def moment_of(words: Sequence[str], now: datetime) -> datetime | None:
@@ -158,6 +195,10 @@ def order(kind: OrderKind, how_long: Sequence[str], state: Path | None, *, json:
     from minions.executor.control.messages import OrderRequest
 
     until = moment_of(how_long, local_now())
+    place = state_here(state)
+    if commanding.found(place) is not None:
+        commanding.order(kind, until, place, json=json)
+        return
     say(executor(state).order(OrderRequest(kind=kind, until=until)), json=json)
 
 

@@ -31,7 +31,10 @@ def command() -> None:
         )
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=30)
     if done.returncode:
-        raise MinionsError(f"{argv[0]} could not start it: {done.stderr.strip() or f'exit code {done.returncode}'}")
+        raise MinionsError(
+            f"{argv[0]} could not start it: {done.stderr.strip() or f'exit code {done.returncode}'}",
+            hint="`minions executor doctor` looks for the cause.",
+        )
     state = speaking.places(speaking.installed_flags(), None, None, None).state
     to_stderr(first_sentence(ControlClient(state), _START_SECONDS))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from minions.commands.executor import speaking
+from minions.commands.executor import commanding, speaking
 
 if TYPE_CHECKING:
     from minions.commands.output import Cell
@@ -15,6 +15,9 @@ def command(state: speaking.State = None, json: speaking.Json = False) -> None:
     """Say in one sentence what this machine is doing and why, then the details."""
     from minions.commands.output import print_facts, print_json, to_stdout
 
+    if (commands := commanding.found(speaking.state_here(state))) is not None:
+        commanding.status(commands, json=json)
+        return
     found = speaking.executor(state).status()
     if json:
         print_json(found.model_dump(mode="json"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from minions.commands import services
-from minions.commands.executor import speaking
+from minions.commands.executor import commanding, speaking
 
 _STOP_SECONDS = 10.0
 
@@ -16,9 +16,13 @@ def command(state: speaking.State = None) -> None:
     with services.needing("executor"):
         import psutil
 
-    pid = speaking.executor(state).stop()
+    commands = commanding.found(speaking.state_here(state))
+    pid = speaking.executor(state).stop() if commands is None else commands.pid
     try:
-        psutil.Process(pid).wait(_STOP_SECONDS)
+        process = psutil.Process(pid)
+        if commands is not None:
+            process.terminate()
+        process.wait(_STOP_SECONDS)
     except psutil.NoSuchProcess:
         pass
     except psutil.TimeoutExpired:

@@ -35,7 +35,7 @@ def command(
 
 
 def _find(client: Client, reference: str) -> ExecutorView:
-    from minions.domain.errors import Conflict, NotFound
+    from minions.domain.errors import FieldError, NotFound, ValidationFailed
     from minions.domain.names import number_of
 
     try:
@@ -47,10 +47,11 @@ def _find(client: Client, reference: str) -> ExecutorView:
     if not named:
         raise NotFound(f"There is no executor {reference!r}", hint="Those there are: minions executors ls")
     if len(named) > 1:
-        raise Conflict(
-            f"{len(named)} executors are called {reference!r}",
-            hint=f"Name one by its id: {', '.join(view.id for view in named[:5])}",
+        error = ValidationFailed(
+            [FieldError("EXECUTOR", "ambiguous", f"{len(named)} executors are called {reference!r}")]
         )
+        error.advice = f"Name one by its id: {', '.join(view.id for view in named[:5])}"
+        raise error
     return client.executor(named[0].id)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +17,9 @@ def command(
     task: options.TaskReference,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Default: the task's name here; - is standard output."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Or a folder. Default: the task's name here; - is standard output."
+        ),
     ] = None,
     format: Annotated[
         ResultsFormat | None,
@@ -32,15 +35,12 @@ def command(
     """Fetch the results in input order; every part is verified."""
     from minions.client.task import export_format
     from minions.commands.output import bytes_text, counted, print_json, to_stderr, to_stdout
-    from minions.domain.errors import Conflict
 
     found = options.client(server, token_file).task(task)
     if output == "-":
         found.write(sys.stdout.buffer, format or "jsonl", partial)
         return
-    path = Path(output or f"{found.view.task_name}.{format or found.view.output_format}").expanduser()
-    if path.exists() and not overwrite:
-        raise Conflict(f"{path} is there already", hint="Name another file with -o, or pass --overwrite.")
+    path = _place(output, f"{found.view.task_name}.{format or found.view.output_format}", overwrite)
     rows = found.write(path, export_format(path, format, found.view.output_format), partial)
     if json:
         print_json({"task": found.id, "path": str(path), "rows": rows, "size_bytes": path.stat().st_size})
@@ -49,3 +49,26 @@ def command(
     if not quiet:
         state = "" if found.state == "completed" else f"; the task is {found.state}"
         to_stderr(f"{counted(rows, 'row')}, {bytes_text(path.stat().st_size)}, every part verified{state}.")
+
+
+def _place(output: str | None, name: str, overwrite: bool) -> Path:
+    """The file to write. Raises MinionsError, before anything is fetched, for one that could not be."""
+    from minions.domain.errors import Conflict, FieldError, ValidationFailed
+
+    path = Path(output or name).expanduser()
+    is_folder = path.is_dir() or (output or "").endswith(("/", os.sep))
+    path = path / name if is_folder else path
+    wrong = None
+    if not path.parent.is_dir():
+        wrong = f"there is no folder {path.parent}" + ("" if not path.parent.exists() else ", but a file of that name")
+    elif not os.access(path.parent, os.W_OK | os.X_OK):
+        wrong = f"you may not write in {path.parent.absolute()}"
+    elif path.is_dir():
+        wrong = f"{path} is a folder"
+    if wrong is not None:
+        error = ValidationFailed([FieldError("--output", "unusable", wrong)])
+        error.advice = "Make it, or name another place with -o." if "there is no" in wrong else "Name another with -o."
+        raise error
+    if path.exists() and not overwrite:
+        raise Conflict(f"{path} is there already", hint="Name another file with -o, or pass --overwrite.")
+    return path

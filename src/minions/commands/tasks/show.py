@@ -66,13 +66,23 @@ def _facts(view: TaskView) -> list[tuple[str, Any]]:
         ("model", view.model + (f" ({view.model_digest[:19]})" if view.model_digest else "")),
         *([("pinned", _pin(view))] if view.precision is not None else []),
         ("engine", f"{view.kind} on {view.engine}"),
-        *([("needs", view.memory_from)] if view.memory_from else []),
+        *([("needs", _need(view))] if view.memory_from else []),
         ("parameters", _parameters(view)),
         ("inputs", ", ".join(view.inputs[:5]) + (f" and {len(view.inputs) - 5} more" if len(view.inputs) > 5 else "")),
     ]
     if view.input_tokens or view.output_tokens:
         facts.append(("tokens", f"{view.input_tokens:,} in, {view.output_tokens:,} out"))
     return facts + _times(view)
+
+
+def _need(view: TaskView) -> str:
+    """The memory that executors are compared with, and the estimate that it was rounded up from."""
+    from minions.domain.matching import gigabytes
+
+    class_text = gigabytes(view.memory_mb)
+    if view.memory_from.startswith(f"{class_text} "):
+        return view.memory_from
+    return f"{class_text}, the next size above {view.memory_from}"
 
 
 def _pin(view: TaskView) -> str:

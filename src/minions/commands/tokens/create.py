@@ -27,10 +27,10 @@ def command(
     """Make a token. Its secret goes to standard output, this once."""
     from pydantic import ValidationError
 
-    from minions.client.submission import field_errors
     from minions.commands.output import print_json, to_stderr, to_stdout
     from minions.commands.submitting import flag_of
     from minions.domain.errors import FieldError, ValidationFailed
+    from minions.wire.field_errors import field_errors
     from minions.wire.tasks import TokenRequest
 
     try:
@@ -39,8 +39,12 @@ def command(
         flags = {"name": "NAME", "teams": "--team"}
         raise ValidationFailed(
             [
-                FieldError(flags.get(entry.field, flag_of(entry.field, (), "embed")), entry.code, entry.message)
-                for entry in field_errors(error, ())
+                FieldError(
+                    flags.get(entry.field.partition("[")[0], flag_of(entry.field, (), "embed")),
+                    entry.code,
+                    entry.message,
+                )
+                for entry in field_errors(error.errors(include_url=False))
             ]
         ) from None
     made = options.client(server, token_file).create_token(request)

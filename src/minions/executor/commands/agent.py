@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
-from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,7 +21,9 @@ from minions.executor.commands.run_job import Bench, Failed, GivenUp, Stuck
 from minions.executor.commands.server_link import ServerLink
 from minions.executor.commands.settings import CommandSettings
 from minions.executor.commands.setups import Setups
+from minions.executor.commands.standing import Standing
 from minions.executor.commands.workplaces import NotHere, Prepare, SetupFailed
+from minions.executor.hearing import Hearing
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +34,8 @@ _CONTROL_SECONDS = 0.5
 _LOOK_SECONDS = 1.0  # a full disk is looked at again without anything having changed
 _DISK_FULL_SECONDS = 60.0
 _LAST_DELIVERY_SECONDS = 0.5
+_UNSETTLED_BEAT_SECONDS = 1.0
+_BEATS_TO_SETTLE = 2  # the first brings a mark that is newer than what was lost, the second says so
 _STOPPED = "the executor was stopped"
 
 
@@ -65,6 +69,7 @@ class Agent:
         self._device = device
         self._control = read_control(settings.state) or Control()
         self._runs: dict[str, _Run] = {}
+        self._hearing = Hearing()
         self._stuck: dict[str, str] = {}
         self._disk_full: tuple[str, float] | None = None
         self._filled_disk: set[tuple[str, int]] = set()
@@ -97,7 +102,7 @@ class Agent:
         session = Session(answer["executor"], answer["session"])
         self._replaced = False
         beating = asyncio.create_task(self._beat(session, answer))
-        watching = asyncio.create_task(self._watch_control())
+        watching = asyncio.create_task(self._watch_control(session))
         stopped: list[str] = []
         try:
             await self._fill(session)
@@ -166,9 +171,9 @@ class Agent:
             self._stopping.set()
 
     async def _ask(self, session: Session, wait_seconds: float) -> None:
-        asked = messages.acquire(session, self._holds(), self._excluding, wait_seconds)
         try:
-            answer = await self._link.call("acquire", asked, wait_seconds + 30.0)
+            await self._settle(session)
+            answer = await self._acquire(session, wait_seconds)
         except SessionReplaced:
             self._replaced = True
             return
@@ -187,6 +192,23 @@ class Agent:
             self._begin(session, parse_assignment(found))
         elif wait_seconds == 0.0:
             self._hungry = False
+
+    async def _acquire(self, session: Session, wait_seconds: float) -> dict[str, Any]:
+        with self._hearing.asking() as ask:
+            claim = self._hearing.claim()
+            asked = messages.acquire(session, list(self._runs), self._excluding, wait_seconds, claim.heard_until)
+            answer = await self._link.call("acquire", asked, wait_seconds + 30.0)
+            ask.is_heard = True
+        if (newest := answer.get("newest")) is not None:
+            self._hearing.note(claim, newest)
+        return answer
+
+    async def _settle(self, session: Session) -> None:
+        """Let the server take back what it handed out in an answer that was lost."""
+        for _ in range(_BEATS_TO_SETTLE):
+            if self._hearing.is_settled:
+                return
+            await self._tell(session, is_heartbeat=True)
 
     def _begin(self, session: Session, assigned: Assigned) -> None:
         was_idle = not self._runs
@@ -258,9 +280,6 @@ class Agent:
         self._stuck[acquirement] = reason
         self._news.set()
 
-    def _holds(self) -> list[str]:
-        return list(self._runs)
-
     def _drop_lost(self, lost: Any) -> None:
         for acquirement in lost:
             run = self._runs.get(acquirement)
@@ -309,42 +328,77 @@ class Agent:
             is_heartbeat = self._news.is_set() or time.monotonic() >= heartbeat_at
             self._news.clear()
             try:
+                await self._tell(session, is_heartbeat=is_heartbeat)
+                told = True
                 if is_heartbeat:
-                    found = await self._link.call("heartbeat", self._heartbeat(session), 10.0)
                     heartbeat_at = time.monotonic() + answer["heartbeat_seconds"]
-                else:
-                    found = await self._link.call("progress", messages.progress(session, self._holds()), 10.0)
-                self._drop_lost(found.get("lost", ()))
             except SessionReplaced:
                 self._replaced = True
                 self._changed.set()
                 return
             except MinionsError:
-                pass  # asking for work tells of it
+                told = False  # asking for work tells of it
             pause = min(answer["heartbeat_seconds"], answer["progress_seconds"] if self._runs else 60.0)
+            if told and not self._hearing.is_settled:
+                pause = min(pause, _UNSETTLED_BEAT_SECONDS)
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._news.wait()
                 await asyncio.sleep(0.2)  # what changes together is told once
 
-    def _heartbeat(self, session: Session) -> dict[str, Any]:
-        occupied = sum(run.occupies for run in self._runs.values())
-        refusal = self._refusal()
-        state = "stopping" if self._control.draining else "paused" if refusal else "busy" if self._runs else "idle"
-        sample = {
-            "slots": float(self.slots),
-            "running": float(occupied),
-            "undelivered": float(len(self._runs) - occupied),
-        }
-        device = {**self._device, "slots": self.slots}
-        return messages.heartbeat(session, state, refusal, self._holds(), self._setups.leaves(), device, sample)
+    async def _tell(self, session: Session, *, is_heartbeat: bool) -> None:
+        claim = self._hearing.claim()
+        if is_heartbeat:
+            said = self._heartbeat(session, claim.heard_until)
+        else:
+            said = messages.progress(session, list(self._runs), claim.heard_until)
+        found = await self._link.call("heartbeat" if is_heartbeat else "progress", said, 10.0)
+        self._hearing.note(claim, found.get("newest"))
+        self._drop_lost(found.get("lost", ()))
 
-    async def _watch_control(self, sleep: Callable[[float], Any] = asyncio.sleep) -> None:
+    def standing(self) -> Standing:
+        """How it is, for people."""
+        settings, occupied, refusal = self._settings, sum(run.occupies for run in self._runs.values()), self._refusal()
+        return Standing(
+            settings.name,
+            settings.server,
+            settings.version,
+            os.getpid(),
+            self.slots,
+            "stopping" if self._control.draining else "paused" if refusal else "busy" if self._runs else "idle",
+            running=occupied,
+            undelivered=len(self._runs) - occupied,
+            refusal=refusal,
+            until=self._control.until,
+        )
+
+    def _heartbeat(self, session: Session, heard_until: str | None) -> dict[str, Any]:
+        now = self.standing()
+        sample = {name: float(getattr(now, name)) for name in ("slots", "running", "undelivered")}
+        device = {**self._device, "slots": self.slots}
+        return messages.heartbeat(
+            session, now.state, now.refusal, list(self._runs), self._setups.leaves(), device, sample, heard_until
+        )
+
+    async def _evict(self, session: Session) -> None:
+        """Stop what runs and give it back; what is finished is delivered."""
+        runs = {each: run.task for each, run in self._runs.items() if run.kept is None and run.task is not None}
+        for task in runs.values():
+            task.cancel()
+        await asyncio.gather(*runs.values(), return_exceptions=True)
+        gone = [each for each in runs if each not in self._stuck]
+        await asyncio.gather(*(self._release(session, each, self._refusal()) for each in gone))
+        for each in gone:
+            self._forget(each)
+
+    async def _watch_control(self, session: Session) -> None:
         while True:
             found = await asyncio.to_thread(read_control, self._settings.state)
             if found is not None and found != self._control:
                 self._control = found
                 self._news.set()
                 self._changed.set()
+            if self._control.evicting and self._runs.keys() - self._stuck.keys():
+                await self._evict(session)
             self._setups.let_unused_go()
-            await sleep(_CONTROL_SECONDS)
+            await asyncio.sleep(_CONTROL_SECONDS)

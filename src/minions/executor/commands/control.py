@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -14,12 +15,15 @@ MOST_SLOTS = 1024
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """slots: jobs at once; None: as it was started with. paused: why nothing new is begun; None: it is. draining: what
-    runs comes to its end, then the executor ends."""
+    """slots: jobs at once; None: as it was started with. paused: why nothing new is begun; None: it is. evicting: while
+    it is paused, what runs is stopped and given back. until: so long, in seconds since 1970; None: for good. draining:
+    what runs comes to its end, then the executor ends."""
 
     slots: int | None = None
     paused: str | None = None
     draining: bool = False
+    evicting: bool = False
+    until: float | None = None
 
 
 def write_control(state: Path, control: Control) -> None:
@@ -37,8 +41,17 @@ def read_control(state: Path) -> Control | None:
         return Control()
     except (OSError, ValueError):
         return None
-    said = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
-    slots, paused = said.get("slots"), said.get("paused")
+    return control_of(cast("dict[str, Any]", found) if isinstance(found, dict) else {}, time.time())
+
+
+def control_of(said: dict[str, Any], now: float) -> Control | None:
+    """What that means now, in seconds since 1970. None: it is not to be understood."""
+    slots, paused, until = said.get("slots"), said.get("paused"), said.get("until")
     if slots is not None and not (type(slots) is int and 0 <= slots <= MOST_SLOTS):
         return None
-    return Control(slots, paused if isinstance(paused, str) else None, said.get("draining") is True)
+    draining = said.get("draining") is True
+    if not isinstance(until, int | float):
+        until = None
+    if not isinstance(paused, str) or (until is not None and until <= now):
+        return Control(slots, None, draining)
+    return Control(slots, paused, draining, said.get("evicting") is True, until)

@@ -27,6 +27,7 @@ from minions.executor.commands.outbox import Outbox
 from minions.executor.commands.run_job import Bench
 from minions.executor.commands.server_link import SERVER_FILE, ServerLink
 from minions.executor.commands.settings import CommandSettings
+from minions.executor.commands.standing import told
 from minions.executor.commands.workplaces import Prepare, Worktrees
 from minions.executor.identity import own_state
 from minions.executor.supervisor.stopping import Grace
@@ -123,7 +124,8 @@ async def run_commands(settings: CommandSettings, prepare: Prepare) -> None:
             sessions: list[Session] = []
             device = describe(settings)
             agent = Agent(settings, link, bench, delivery, prepare, device)
-            await _work(settings, link, agent, instance, device, sessions, stopped)
+            async with told(settings.state, agent.standing):
+                await _work(settings, link, agent, instance, device, sessions, stopped)
 
 
 async def _work(

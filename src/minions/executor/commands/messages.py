@@ -23,7 +23,8 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """A job that now belongs to this executor. line: where its line lies in the file of jobs."""
+    """A job that now belongs to this executor. line: where its line lies in the file of jobs. output_most_bytes: what
+    the object store takes; None: anything."""
 
     acquirement: str
     task: str
@@ -41,6 +42,7 @@ class Assigned:
     line: tuple[int, int]
     output_link: str
     links_expire_seconds: float
+    output_most_bytes: int | None = None
 
 
 def parse_assignment(found: Mapping[str, Any]) -> Assigned:
@@ -63,6 +65,7 @@ def parse_assignment(found: Mapping[str, Any]) -> Assigned:
         line=(piece["start"], piece["end"] if piece["end"] is not None else piece["size_bytes"]),
         output_link=found["output_link"],
         links_expire_seconds=found["links_expire_seconds"],
+        output_most_bytes=found.get("output_most_bytes"),
     )
 
 
@@ -82,9 +85,12 @@ def register(
     }
 
 
-def acquire(session: Session, holds: Collection[str], exclude: Collection[str], wait_seconds: float) -> Json:
+def acquire(
+    session: Session, holds: Collection[str], exclude: Collection[str], wait_seconds: float, heard_until: str | None
+) -> Json:
     """Ask for one job."""
-    return {**session.fields(), "holds": list(holds), "exclude": list(exclude), "wait_seconds": wait_seconds}
+    said = {**session.fields(), "holds": list(holds), "exclude": list(exclude), "wait_seconds": wait_seconds}
+    return _heard(said, heard_until)
 
 
 def heartbeat(
@@ -95,9 +101,10 @@ def heartbeat(
     leaves: Mapping[str, str],
     device: Mapping[str, Any],
     sample: Mapping[str, float],
+    heard_until: str | None,
 ) -> Json:
     """How this executor is."""
-    return {
+    said = {
         **session.fields(),
         "state": state,
         "reason": cut(reason),
@@ -106,11 +113,17 @@ def heartbeat(
         "device": dict(device),
         "sample": dict(sample),
     }
+    return _heard(said, heard_until)
 
 
-def progress(session: Session, holds: Collection[str]) -> Json:
+def progress(session: Session, holds: Collection[str], heard_until: str | None) -> Json:
     """A sign of life."""
-    return {**session.fields(), "rows": dict.fromkeys(holds, 0)}
+    return _heard({**session.fields(), "rows": dict.fromkeys(holds, 0)}, heard_until)
+
+
+def _heard(said: Json, heard_until: str | None) -> Json:
+    """Only with a server that has told of it: an older one refuses a field that it does not know."""
+    return said if heard_until is None else {**said, "heard_until": heard_until}
 
 
 def commit(assigned: Assigned, job: Mapping[str, Any], sha256: str, size_bytes: int, version: str) -> Json:

@@ -27,6 +27,13 @@ class OutputMissing(MinionsError):
     hint = "Let the command write {output}, which is given to it."
 
 
+class OutputTooLarge(MinionsError):
+    """The object store does not take an output of that size."""
+
+    code = "output_too_large"
+    hint = "Let the job compress it, or make several outputs; objects kept in files, not in S3, have no such limit."
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """What was taken. sha256, size_bytes: of the file, or of the tar."""
@@ -36,19 +43,21 @@ class Output:
     is_directory: bool
 
 
-def take_output(source: Path, target: Path) -> Output:
-    """Move what lies at source to the file target. Raises OutputMissing, DiskFull; then source is as it was. Blocks."""
+def take_output(source: Path, target: Path, most_bytes: int | None = None) -> Output:
+    """Move what lies at source to the file target. Raises OutputMissing, OutputTooLarge, DiskFull; then source is as it
+    was. Blocks."""
     try:
         kind = source.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         raise OutputMissing(f"it ended with exit code 0, but there is no {source.name}") from None
     with full_disk_said(target):
         if stat.S_ISDIR(kind):
-            sha256, size_bytes = _pack(source, target)
+            sha256, size_bytes = _pack(source, target, most_bytes)
             shutil.rmtree(source, ignore_errors=True)
             return Output(sha256, size_bytes, is_directory=True)
         if not stat.S_ISREG(kind):
             raise OutputMissing(f"{source.name} is neither a file nor a directory")
+        _check_size(source.stat().st_size, most_bytes)
         try:
             source.replace(target)
         except OSError as error:
@@ -82,22 +91,29 @@ def full_disk_said(place: Path) -> Generator[None]:
 class _Hashing:
     """A file that is hashed while it is written."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes], most_bytes: int | None) -> None:
         self.file = file
+        self.most_bytes = most_bytes
         self.digest = hashlib.sha256()
         self.size_bytes = 0
 
     def write(self, data: bytes) -> int:
         self.digest.update(data)
         self.size_bytes += len(data)
+        _check_size(self.size_bytes, self.most_bytes)
         return self.file.write(data)
 
 
-def _pack(folder: Path, target: Path) -> tuple[str, int]:
+def _check_size(size_bytes: int, most_bytes: int | None) -> None:
+    if most_bytes is not None and size_bytes > most_bytes:
+        raise OutputTooLarge(f"it has more than {most_bytes:,} bytes, which is what the object store takes at once.")
+
+
+def _pack(folder: Path, target: Path, most_bytes: int | None) -> tuple[str, int]:
     """Names in order; no times, no owners, of the mode only whether it can be executed."""
     try:
         with target.open("wb") as file:
-            return _write_tar(folder, file)
+            return _write_tar(folder, file, most_bytes)
     except BaseException:
         target.unlink(missing_ok=True)
         raise
@@ -106,11 +122,11 @@ def _pack(folder: Path, target: Path) -> tuple[str, int]:
 def tree_sha256(folder: Path) -> str:
     """The hash of the tar that a directory would become. Raises OutputMissing for what a tar does not hold. Blocks."""
     with open(os.devnull, "wb") as nowhere:
-        return _write_tar(folder, nowhere)[0]
+        return _write_tar(folder, nowhere, None)[0]
 
 
-def _write_tar(folder: Path, file: IO[bytes]) -> tuple[str, int]:
-    hashing = _Hashing(file)
+def _write_tar(folder: Path, file: IO[bytes], most_bytes: int | None) -> tuple[str, int]:
+    hashing = _Hashing(file, most_bytes)
     with tarfile.open(fileobj=cast("IO[bytes]", hashing), mode="w|", format=tarfile.PAX_FORMAT) as tar:
         for path in _tree(folder):
             _add(tar, path, path.relative_to(folder).as_posix())

@@ -20,7 +20,7 @@ from minions.executor.commands.inputs import InputStore
 from minions.executor.commands.job_lines import JobLines
 from minions.executor.commands.messages import Assigned, Json, Session
 from minions.executor.commands.outbox import Kept, Outbox
-from minions.executor.commands.outputs import OutputMissing, clear_output, full_disk_said, take_output
+from minions.executor.commands.outputs import OutputMissing, OutputTooLarge, clear_output, full_disk_said, take_output
 from minions.executor.commands.settings import OUR_VARIABLES, CommandSettings
 from minions.executor.commands.workplaces import Workplace
 from minions.executor.supervisor.command import Command, CommandInvalid
@@ -145,7 +145,10 @@ class Bench:
             return self._finished(session, assigned, command, place, about)
         except OutputMissing as error:
             told = _with_stderr(f"{error.message} ({about['output']})", outcome)
-            return Failed("output_missing", told, about, self._log(command))
+            return Failed(error.code, told, about, self._log(command))
+        except OutputTooLarge as error:
+            told = f"{about['output']}: {error.message} {error.advice} It stays in the worktree until it is run again."
+            return Failed(error.code, told, about, self._log(command))
 
     def _command(self, assigned: Assigned, job: Job, workplace: Workplace) -> Command:
         printed = self.settings.state / "printed"
@@ -162,7 +165,7 @@ class Bench:
         )
 
     def _finished(self, session: Session, assigned: Assigned, command: Command, place: Path, about: Json) -> Kept:
-        output = take_output(place, self.outbox.output(assigned.acquirement))
+        output = take_output(place, self.outbox.output(assigned.acquirement), assigned.output_most_bytes)
         command.stdout.unlink(missing_ok=True)
         command.stderr.unlink(missing_ok=True)
         about = about | ({"is_directory": True} if output.is_directory else {})

@@ -6,7 +6,7 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urljoin
@@ -56,12 +56,14 @@ class ServerLink:
     async def call(self, verb: str, request: Mapping[str, Any], seconds: float = _CALL_SECONDS) -> Json:
         """Say it once. Raises MinionsError: Unavailable while the server is away."""
         try:
-            answer = await self._http.call(
-                "POST",
-                f"{self._server}api/v1/executor/{verb}",
-                headers=self._headers,
-                body=json.dumps(request).encode("ascii"),
-                seconds=seconds,
+            answer = await self._here(
+                self._http.call(
+                    "POST",
+                    f"{self._server}api/v1/executor/{verb}",
+                    headers=self._headers,
+                    body=json.dumps(request).encode("ascii"),
+                    seconds=seconds,
+                )
             )
             found = _found(answer)
         except Unavailable as error:
@@ -95,19 +97,36 @@ class ServerLink:
 
     async def upload(self, link: str, file: Path) -> None:
         """PUT a file to a link. Raises Unavailable, AccessDenied when the link has expired."""
-        answer = await self._http.call("PUT", self.absolute(link), body=file, seconds=120.0)
+        answer = await self._here(self._http.call("PUT", self.absolute(link), body=file, seconds=120.0))
         if not answer.is_success:
             raise error_of(answer)
 
     async def download(self, link: str, *, target: Path | None = None, between: tuple[int, int] | None = None) -> bytes:
         """GET what a link leads to: into a file, or the bytes [start, end). Raises as `upload` does."""
         headers = {} if between is None else {"Range": f"bytes={between[0]}-{between[1] - 1}"}
-        answer = await self._http.call("GET", self.absolute(link), headers=headers, target=target, seconds=120.0)
+        asked = self._http.call("GET", self.absolute(link), headers=headers, target=target, seconds=120.0)
+        answer = await self._here(asked)
         if not answer.is_success:
             raise error_of(answer)
         if between is not None and answer.status == 200:
             return answer.body[between[0] : between[1]]
         return answer.body
+
+    async def _here(self, asking: Coroutine[Any, Any, Answer]) -> Answer:
+        """The answer, if the server stays where it is: through a tunnel that was cut none would come, nor an end.
+
+        Raises Unavailable.
+        """
+        asked_at = self._server
+        asked = asyncio.create_task(asking)
+        try:
+            while not (await asyncio.wait({asked}, timeout=_ADDRESS_SECONDS))[0]:
+                self._read_address()
+                if self._server != asked_at:
+                    raise Unavailable("the server has another address now")
+            return asked.result()
+        finally:
+            asked.cancel()
 
     def _read_address(self) -> bool:
         """A tunnel that was made anew may end at another port. Whether it does."""

@@ -88,6 +88,7 @@ class Worktrees:
             found: Any = json.loads(surroundings.read_text("utf-8"))
             variables = cast("dict[str, str]", found["variables"])
             path = cast("list[str]", found["path"])
+            os.utime(directory)  # those used longest ago are pruned
             before = os.environ.get("PATH", os.defpath)
             return Workplace(directory, {**variables, "PATH": os.pathsep.join([*path, before])}, lock)
         except BaseException:

@@ -51,7 +51,7 @@ class Desk:
         """What this machine is doing and why. Raises Conflict before the first look at it."""
         seen = self._owner.seen
         if seen is None:
-            raise Conflict("the executor is only just starting")
+            raise Conflict("the executor is only just starting", hint="Ask again in a moment.")
         decision, order = seen.decision, self._owner.order
         if not order.stands(seen.facts.now):
             order = Order()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from html import escape
 from importlib.resources import files
 from typing import Any
 
+from minions.domain.model_names import short_model
 from minions.domain.policy import OrderKind
 from minions.executor.control.messages import OrderRequest, Status
 
@@ -98,7 +100,14 @@ def _button(label: str, fields: Mapping[str, str]) -> str:
 
 def _work(status: Status) -> str:
     rows = [
-        (work.task, str(work.subtask), work.kind, work.model, f"{work.rows:,}", span(work.seconds))
+        (
+            work.task,
+            str(work.subtask),
+            work.kind,
+            _Titled(short_model(work.model), work.model),
+            f"{work.rows:,}",
+            span(work.seconds),
+        )
         for work in status.work
     ]
     heads = ("Task", "Subtask", "Kind", "Model", "Rows", "For")
@@ -125,7 +134,7 @@ def _history(history: Sequence[Mapping[str, Any]], now: datetime) -> str:
             _on_the_wall(datetime.fromisoformat(str(entry["at"])), now),
             f"{entry['team']}/{entry['project']}/{entry['task_name']}",
             str(entry["subtask"]),
-            str(entry["model"]),
+            _Titled(short_model(str(entry["model"])), str(entry["model"])),
             f"{entry['rows']:,}",
             span(float(entry["seconds"])),
             f"{_ENDED.get(str(entry['ended']), '·')} {entry['ended']}"
@@ -137,14 +146,31 @@ def _history(history: Sequence[Mapping[str, Any]], now: datetime) -> str:
     return _table("What ran here", heads, rows, "Nothing ran here yet.")
 
 
-def _table(label: str, heads: Iterable[str], rows: Sequence[Sequence[str]], empty: str) -> str:
+@dataclass(frozen=True, slots=True)
+class _Titled:
+    """A cell that says less than is known; the rest is told to who points at it."""
+
+    text: str
+    whole: str
+
+
+Cell = str | _Titled
+
+
+def _cell(head: str, cell: Cell) -> str:
+    """head: a narrow screen shows it before the value, where the columns are below each other."""
+    text, title = (cell.text, f' title="{escape(cell.whole)}"') if isinstance(cell, _Titled) else (cell, "")
+    return f'<td role="cell" data-head="{escape(head)}"{title}><span>{escape(text)}</span></td>'
+
+
+def _table(label: str, heads: Sequence[str], rows: Sequence[Sequence[Cell]], empty: str) -> str:
     if not rows:
         return f'<p class="muted">{empty}</p>'
-    head = "".join(f'<th scope="col">{escape(text)}</th>' for text in heads)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in rows)
+    head = "".join(f'<th scope="col" role="columnheader">{escape(text)}</th>' for text in heads)
+    body = "".join(f'<tr role="row">{"".join(map(_cell, heads, row))}</tr>' for row in rows)
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{label}">'
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{label}"><table role="table">'
+        f'<thead role="rowgroup"><tr role="row">{head}</tr></thead><tbody role="rowgroup">{body}</tbody></table></div>'
     )
 
 

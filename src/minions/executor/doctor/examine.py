@@ -106,7 +106,8 @@ def _versions(_: Subject, readings: Readings) -> Judgement:
 
 def _engines(subject: Subject, readings: Readings) -> Judgement:
     url = OLLAMA_URL if readings.ollama() is not None else None
-    return judge_engines(engine_versions(subject.settings(url)), subject.policy.kinds)
+    versions = engine_versions(subject.settings(url))
+    return judge_engines(versions, subject.policy.kinds, is_asked=subject.owner_file.exists())
 
 
 def _ollama(_: Subject, readings: Readings) -> Judgement:

@@ -42,7 +42,9 @@ def judge_files(found: Sequence[Access]) -> Judgement:
     if not there:
         return unsure("nothing is there yet: no executor has run here")
     secrets = sum(access.is_secret for access in there)
-    return well(f"{len(there)} places can be used" + (", secrets by you only" if secrets else ""))
+    return well(
+        f"{len(there)} place{'' if len(there) == 1 else 's'} can be used" + (", secrets by you only" if secrets else "")
+    )
 
 
 def judge_service(file: Path | None, program: str, is_program_there: bool, running: Running | None) -> Judgement:

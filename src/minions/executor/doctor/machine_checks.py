@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from minions.domain.facts import Facts
-from minions.domain.objections import Topic
 from minions.domain.owner_policy import GIGABYTE, OwnerPolicy
-from minions.domain.owner_rules import Finding, limits, somebody_here
+from minions.domain.owner_rules import WAIVERS, Finding, limits, somebody_here
 from minions.domain.presence import Presence
 from minions.executor.doctor.findings import Judgement, unsure, well, wrong
 from minions.executor.ollama_models import OllamaModel
@@ -17,18 +16,6 @@ _LEAST_STATE_BYTES = GIGABYTE // 10
 _MEGABYTE = 1024 * 1024
 _INSTALL = "pip install 'minions-cloud[embedding,llama-cpp]', or start Ollama"
 _NAMED = 5
-_NOT_ASKED = {
-    Topic.PRESENCE: "start_after_idle_minutes 0",
-    Topic.PROGRAM: "excluding_programs []",
-    Topic.POWER: "mains_only false",
-    Topic.BATTERY: "minimum_battery_percent 0",
-    Topic.THERMAL: "highest_thermal any",
-    Topic.MEMORY: "highest_memory_pressure any",
-    Topic.CPU: "most_other_cpu_percent any",
-    Topic.NETWORK: "allow_metered true",
-    Topic.DISK: "minimum_free_disk_gb 0",
-}
-"""How the owner's file no longer asks for a signal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +36,16 @@ class Disk:
     free_bytes: int | None
 
 
-def judge_engines(versions: Mapping[str, str], kinds: Sequence[str]) -> Judgement:
-    """versions: of each engine that is installed. kinds: what the owner's file offers."""
+def judge_engines(versions: Mapping[str, str], kinds: Sequence[str], *, is_asked: bool) -> Judgement:
+    """versions: of each engine that is installed. kinds: what is offered. is_asked: an owner's file says so."""
     if not versions:
         return wrong("none is installed, so nothing can be worked on", _INSTALL)
     said = ", ".join(f"{engine} ({version})" for engine, version in sorted(versions.items()))
     able = {"embed": "embedding" in versions, "complete": bool(versions.keys() - {"embedding"})}
     unable = [kind for kind in kinds if not able.get(kind, True)]
     if unable:
-        return unsure(f"{said}; none for {' and '.join(unable)}, which the owner's file offers", _INSTALL)
+        by_whom = "the owner's file offers" if is_asked else "an executor without an owner's file offers"
+        return unsure(f"{said}; none for {' and '.join(unable)}, which {by_whom}", _INSTALL)
     return well(said)
 
 
@@ -143,9 +131,15 @@ def judge_signals(policy: OwnerPolicy, facts: Facts) -> Judgement:
     read = f"{len(known) - len(unknown)} of {len(known)} can be read"
     if blocking := _blocking(policy, facts):
         says = "; ".join(each.words for each in blocking)
-        settings = " and ".join(f"`minions executor config set {_NOT_ASKED[each.topic]}`" for each in blocking)
+        settings = " and ".join(f"`minions executor config set {_words(WAIVERS[each.topic])}`" for each in blocking)
         return wrong(f"{read}; {says}: no work ever starts", f"if it does not matter on this machine: {settings}")
     return well(read + (f"; unknown, and not asked for: {', '.join(unknown)}" if unknown else ""))
+
+
+def _words(line: str) -> str:
+    """A line of the owner's file as the command takes it."""
+    key, _, value = line.partition(" = ")
+    return " ".join((key, value.strip('"')))
 
 
 def _blocking(policy: OwnerPolicy, facts: Facts) -> list[Finding]:

@@ -170,21 +170,24 @@ class EmbeddingEngine:
 
     def _outcome(self, full: np.ndarray[Any, Any], rows: Tokenized, index: int) -> Outcome:
         tokens, cut = rows.tokens[index], rows.is_cut(index)
+        seen = rows.widths[index] if cut else None
         vector = full[: self._dimension]
         if not np.isfinite(full).all():
             self._demand_order()
             count = int((~np.isfinite(full)).sum())
             return Outcome(RowCode.VECTOR_NOT_FINITE, f"{count} of {len(full)} numbers are not finite", None,
-                           input_tokens=tokens, truncated=cut)  # fmt: skip
+                           input_tokens=tokens, truncated=cut, seen_tokens=seen)  # fmt: skip
         if not vector.any():
             self._demand_order()
-            return Outcome(RowCode.VECTOR_ZERO, "all numbers are zero", input_tokens=tokens, truncated=cut)
+            return Outcome(
+                RowCode.VECTOR_ZERO, "all numbers are zero", input_tokens=tokens, truncated=cut, seen_tokens=seen
+            )
         if len(vector) != self._dimension:
             message = f"the vector has {len(vector)} numbers instead of {self._dimension}"
-            return Outcome(RowCode.VECTOR_SIZE, message, input_tokens=tokens, truncated=cut)
+            return Outcome(RowCode.VECTOR_SIZE, message, input_tokens=tokens, truncated=cut, seen_tokens=seen)
         if self._normalize:
             vector = vector / np.linalg.norm(vector)
-        return Outcome(vector=vector.astype("<f4").tobytes(), input_tokens=tokens, truncated=cut)
+        return Outcome(vector=vector.astype("<f4").tobytes(), input_tokens=tokens, truncated=cut, seen_tokens=seen)
 
     def _embed(self, rows: Tokenized, batch: list[int]) -> np.ndarray[Any, Any]:
         """The model's vectors, as wide as it makes them: (rows of the batch, dimension), float32."""

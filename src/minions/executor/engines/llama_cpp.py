@@ -95,9 +95,10 @@ class LlamaCppEngine(CompletionEngine):
             return handle(body)
 
         try:
-            return complete(self._parameters, self._window, text, ask)
+            return complete(self._parameters, self._window, text, ask, self._said)
         except (ValueError, RuntimeError) as error:
-            return Outcome(RowCode.ENGINE_REFUSED, f"llama.cpp refused this prompt ({type(error).__name__})")
+            said = self._said(str(error), f"llama.cpp refused this prompt ({type(error).__name__})")
+            return Outcome(RowCode.ENGINE_REFUSED, said)
 
 
 def parallel_rows(window: int, head: GgufFacts, free_bytes: int) -> int:

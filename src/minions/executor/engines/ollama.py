@@ -167,8 +167,8 @@ class OllamaEngine(LocalServerEngine):
             error: Any = answer["error"]
             if any(sign in str(error).lower() for sign in _OVERFLOW_SIGNS):
                 return overflow(None, self._window)
-            # Its text may quote the prompt.
-            return Outcome(RowCode.ENGINE_REFUSED, "Ollama answered this row with an error; its own log says which")
+            instead = "Ollama answered this row with an error; its own log says which"
+            return Outcome(RowCode.ENGINE_REFUSED, self._said(str(error), instead))
         if not answer.get("done"):
             return Outcome(RowCode.ENGINE_REFUSED, "Ollama's answer broke off before it was done")
         message: dict[str, Any] = answer.get("message") or {
@@ -187,5 +187,5 @@ class OllamaEngine(LocalServerEngine):
             finish_reason=answer.get("done_reason"),
             input_tokens=None if cut else counted,
             output_tokens=answer.get("eval_count"),
-            truncated=cut,
+            seen_tokens=counted if cut else None,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from minions.domain.rows import Outcome, RowCode
@@ -16,12 +16,13 @@ _CUTS = 8
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An error answer. prompt_tokens and window: only from servers that say them."""
+    """An error answer. prompt_tokens and window: only from servers that say them. said: may quote prompts."""
 
     kind: str
     overflows: bool
     prompt_tokens: int | None = None
     window: int | None = None
+    said: str = field(default="", repr=False)
 
 
 def request_body(parameters: CompleteParameters, prompt: str) -> Body:
@@ -49,7 +50,7 @@ def request_body(parameters: CompleteParameters, prompt: str) -> Body:
 
 
 def parse_refusal(answer: Any) -> Refusal | None:
-    """The error of an answer, None when it is none. Its text is dropped: servers quote prompts and replies in it."""
+    """The error of an answer, None when it is none."""
     if not isinstance(answer, dict):
         return Refusal("an answer that is no object", overflows=False)
     said: Any = cast("dict[str, Any]", answer).get("error")
@@ -59,7 +60,7 @@ def parse_refusal(answer: Any) -> Refusal | None:
     kind = str(error.get("type") or error.get("code") or "error")
     text = f"{kind} {error.get('code')} {error.get('message')}".lower()
     overflows = any(sign in text for sign in ("exceed_context", "context_length", "context length", "context size"))
-    return Refusal(kind, overflows, error.get("n_prompt_tokens"), error.get("n_ctx"))
+    return Refusal(kind, overflows, error.get("n_prompt_tokens"), error.get("n_ctx"), str(error.get("message") or ""))
 
 
 def parse_reply(parameters: CompleteParameters, answer: dict[str, Any]) -> Outcome:
@@ -77,9 +78,16 @@ def parse_reply(parameters: CompleteParameters, answer: dict[str, Any]) -> Outco
     )
 
 
-def complete(parameters: CompleteParameters, window: int, prompt: str, ask: Callable[[Body], Any]) -> Outcome:
+def complete(
+    parameters: CompleteParameters,
+    window: int,
+    prompt: str,
+    ask: Callable[[Body], Any],
+    quote: Callable[[str, str], str] = lambda said, instead: instead,
+) -> Outcome:
     """The outcome of one row. ask(body) sends a request and returns the answer, an error answer included.
 
+    quote(said, instead): what is told of what the server says, since servers quote prompts and replies in it.
     A prompt that overflows is cut at its end, by characters and as little as is known to be needed: the server counts.
     """
     whole_tokens: int | None = None
@@ -89,9 +97,12 @@ def complete(parameters: CompleteParameters, window: int, prompt: str, ask: Call
         refusal = parse_refusal(answer)
         if refusal is None:
             reply = parse_reply(parameters, answer)
-            return reply if cut is prompt else replace(reply, input_tokens=whole_tokens, truncated=True)
+            if cut is prompt:
+                return reply
+            return replace(reply, input_tokens=whole_tokens, truncated=True, seen_tokens=reply.input_tokens)
         if not refusal.overflows:
-            return Outcome(RowCode.ENGINE_REFUSED, f"the engine answered with an error: {refusal.kind}")
+            told = quote(refusal.said, f"the engine answered with an error: {refusal.kind}")
+            return Outcome(RowCode.ENGINE_REFUSED, told)
         if whole_tokens is None:
             whole_tokens = refusal.prompt_tokens
         if parameters.on_overflow == "fail":

@@ -59,7 +59,7 @@ class OpenAIServerEngine(LocalServerEngine):
         def ask(body: Body) -> Any:
             return self._http.post(path, body | {"model": self._model, "stream": False}, deadline_seconds)
 
-        return complete(self._parameters, self._window, text, ask)
+        return complete(self._parameters, self._window, text, ask, self._said)
 
     def _checked(self, outcome: Outcome) -> Outcome:
         """A server whose window is larger than the task's would answer what other machines refuse."""

@@ -31,9 +31,12 @@ def finished_reply(
     finish_reason: str | None,
     input_tokens: int | None,
     output_tokens: int | None,
-    truncated: bool = False,
+    seen_tokens: int | None = None,
 ) -> Outcome:
-    """The outcome of a row that the engine answered: its reply, or why it is none. Counts are kept either way."""
+    """The outcome of a row that the engine answered: its reply, or why it is none. Counts are kept either way.
+
+    seen_tokens: of a prompt that the engine cut.
+    """
     if not parameters.raw:
         text, thought = without_thinking(text)
         thinking = thinking or thought
@@ -51,7 +54,8 @@ def finished_reply(
         finish_reason=finish_reason,
         input_tokens=input_tokens,
         output_tokens=output_tokens,
-        truncated=truncated,
+        truncated=seen_tokens is not None,
+        seen_tokens=seen_tokens,
     )
 
 

@@ -15,14 +15,21 @@ class RowPool:
     """Keeps `parallel` rows running, and `window` handed over, so that the slots behind it never drain."""
 
     def __init__(
-        self, parallel: int, window: int, work: Callable[[str], Outcome], probe: Callable[[str], Outcome] | None = None
+        self,
+        parallel: int,
+        window: int,
+        work: Callable[[str], Outcome],
+        probe: Callable[[str], Outcome] | None = None,
+        blame: Callable[[], MinionsError | None] = lambda: None,
     ) -> None:
         """work(text): the outcome of one row, called from many threads; raises EngineFailed when none can be had.
 
         probe: the same for a text that only shows whether the engine can do anything: the cheapest way will do.
+        blame(): when it cannot, what the task asks of it that it refuses; None when it refuses everything.
         """
         self._work = work
         self._probe = probe or work
+        self._blame = blame
         self._room = threading.Semaphore(window)
         self._threads = ThreadPoolExecutor(parallel, thread_name_prefix="row")
         self._ended = False
@@ -53,15 +60,16 @@ class RowPool:
 
     def _outcome(self, text: str) -> Outcome:
         """A row may be refused for its own fault only: one machine that is out of order must not fail all rows."""
-        outcome = _tried(self._work, text)
+        outcome = tried(self._work, text)
         if outcome.code is not RowCode.ENGINE_REFUSED:
             return outcome
-        if _tried(self._probe, HARMLESS_TEXT).code is RowCode.ENGINE_REFUSED:
-            raise EngineFailed(f"the engine refuses whatever it is given: {outcome.message}")
-        return _tried(self._work, text)  # it may have been another row that ended what runs the model
+        if tried(self._probe, HARMLESS_TEXT).code is RowCode.ENGINE_REFUSED:
+            raise self._blame() or EngineFailed(f"the engine refuses whatever it is given: {outcome.message}")
+        return tried(self._work, text)  # it may have been another row that ended what runs the model
 
 
-def _tried(work: Callable[[str], Outcome], text: str) -> Outcome:
+def tried(work: Callable[[str], Outcome], text: str) -> Outcome:
+    """The outcome of a row, where an exception is a refusal as well."""
     try:
         return work(text)
     except MinionsError:

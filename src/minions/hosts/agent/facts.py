@@ -10,13 +10,16 @@ import sys
 import time
 from collections.abc import Sequence
 
+from minions.hosts.agent.login import read_ends_with_session
 from minions.hosts.agent.requests import Reply, Request, absolute, tools_path
 
 _ANSWER_SECONDS = 10
+_COUNT_SECONDS = 5.0
 
 
 def facts(request: Request, _: bytes) -> Reply:
-    """For `minions hosts check`; the disk is the one on which `place` is, or will be."""
+    """For `minions hosts check`; the disk is the one on which `place` is, or will be. kept: a directory of which it is
+    told how much it takes."""
     path = tools_path(request.get("path", ()))
     place = absolute(request["place"])
     while not os.path.isdir(place):
@@ -27,7 +30,9 @@ def facts(request: Request, _: bytes) -> Reply:
         "chip": _chip(),
         "processors": os.cpu_count(),
         "disk_free_bytes": room.free,
+        "kept_bytes": _size(absolute(request["kept"])) if "kept" in request else None,
         "writable": os.access(place, os.W_OK),
+        "ends_with_session": read_ends_with_session() if "kept" in request else None,
         "clock": time.time(),
         "tools": {name: _version(name, path) for name in request["tools"]},
     }
@@ -43,6 +48,29 @@ def greeting() -> Reply:
         "machine": platform.machine(),
         "home": os.path.expanduser("~"),
     }
+
+
+def _size(directory: str) -> int | None:
+    """What a directory takes on the disk; None when counting takes too long. A file with two names counts once."""
+    deadline = time.monotonic() + _COUNT_SECONDS
+    total, waiting = 0, [directory]
+    seen: set[tuple[int, int]] = set()
+    while waiting:
+        if time.monotonic() > deadline:
+            return None
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                found = [(entry.path, entry.is_dir(follow_symlinks=False), os.lstat(entry.path)) for entry in entries]
+        except OSError:  # it is not there, or is just being removed
+            continue
+        for path, is_directory, about in found:
+            if about.st_nlink == 1 or is_directory or (about.st_dev, about.st_ino) not in seen:
+                total += about.st_blocks * 512
+            if is_directory:
+                waiting.append(path)
+            else:
+                seen.add((about.st_dev, about.st_ino))
+    return total
 
 
 def _said(argv: Sequence[str]) -> str | None:

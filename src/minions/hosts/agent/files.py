@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
@@ -110,6 +111,30 @@ def remove(request: Request, _: bytes) -> Reply:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
     return {}
+
+
+def discard(request: Request, _: bytes) -> Reply:
+    """Remove a directory and what lies beside it under its name (NAME.*), unless somebody holds the lock NAME.lock.
+
+    Whoever waits for the lock meanwhile finds that the directory is gone. It loses its name first: what has one is
+    whole, even if this is the last thing that the agent does.
+    """
+    path = absolute(request["path"])
+    parent, name = os.path.split(path)
+    with open(f"{path}.lock", "a") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                raise
+            return {"done": False}
+        if not name.startswith("."):
+            unnamed = tempfile.mkdtemp(dir=parent, prefix=".old-")
+            os.rename(path, os.path.join(unnamed, name))
+            path = unnamed
+        beside = [os.path.join(parent, each) for each in os.listdir(parent) if each.startswith(f"{name}.")]
+        remove({"paths": [path, *beside]}, b"")
+    return {"done": True}
 
 
 def digest(path: str) -> str:

@@ -29,6 +29,7 @@ _Verb = Callable[[Request, bytes], Any]  # a reply, or a reply and a body
 _IN_ORDER: Final[dict[str, _Verb]] = {"ping": _ping, "put_data": files.put_data}
 _AT_LEISURE: Final[dict[str, _Verb]] = {
     "describe": files.describe,
+    "discard": files.discard,
     "end": processes.end,
     "entries": files.entries,
     "facts": facts.facts,

@@ -90,6 +90,7 @@ async def assignment_for(deployment: Deployment, acquired: Acquired) -> Assignme
         output_link=await output_link(
             deployment, acquired.task_id, acquired.subtask_id, acquired.cursor, acquired.acquirement_id
         ),
+        output_most_bytes=deployment.objects.most_link_bytes,
         links_expire_seconds=seconds,
         pin=Pin(**acquired.pin) if acquired.pin else None,
         retry=await _retry(deployment, acquired) if acquired.retry is not None else None,

@@ -15,10 +15,10 @@ from minions.domain.task import Counts, Task
 from minions.formats.arrow import Table
 from minions.formats.export import ResultsWriter
 from minions.server.actions.read_results import part_format
+from minions.server.actions.view_task import view_part
 from minions.server.deployment import Deployment
 from minions.store import subtasks, tasks
 from minions.store.subtasks import Part
-from minions.wire.tasks import PartView
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -77,7 +77,7 @@ async def _pieces(
     sequence = Sequence(whole=whole)
     try:
         async for part in _parts(deployment, task):
-            view = _view(part)
+            view = view_part(part, part.key)  # the key stands for the link that others would read it by
             sequence.follow(view)
             if part.key is None:
                 continue
@@ -113,21 +113,6 @@ def _cut(table: Table, output_format: ResultsFormat) -> Iterator[Table]:
         return
     for start in range(0, table.num_rows, _PIECE_ROWS):
         yield table.slice(start, _PIECE_ROWS)
-
-
-def _view(part: Part) -> PartView:
-    """The part as it is verified; its key stands for the link that others would read it by."""
-    return PartView(
-        subtask_id=part.subtask_id,
-        part_start=part.start,
-        part_end=part.end,
-        rows=part.rows,
-        failed_rows=part.failed_rows,
-        sha256=part.sha256.hex() if part.sha256 else None,
-        size_bytes=part.size_bytes,
-        key=part.key,
-        link=part.key,
-    )
 
 
 class _Sink(io.RawIOBase):

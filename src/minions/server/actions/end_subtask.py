@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from typing import TypedDict
 
 from minions.domain.errors import AcquirementLost, ModelUnavailable, NotFound, SessionReplaced
+from minions.domain.hopeless import hopeless
 from minions.domain.lifecycle import OPEN_TASK_STATES, OTHERS_FIRST_SECONDS, TaskState, retry_delay_seconds
 from minions.domain.matching import Lane
 from minions.domain.names import number_of, public_id
 from minions.domain.subtask import GiveBack
+from minions.domain.task import Task
 from minions.server.access import require_all_teams_of
 from minions.server.actions.change_task import end_early
 from minions.server.deployment import Deployment, read_task
@@ -25,6 +29,8 @@ from minions.wire.executor import (
     ReleaseRequest,
 )
 
+log = logging.getLogger(__name__)
+
 
 async def release_subtask(deployment: Deployment, session: Session, request: ReleaseRequest) -> None:
     """The owner came, or the executor stops: back to the queue at once, and no attempt.
@@ -38,9 +44,9 @@ async def release_subtask(deployment: Deployment, session: Session, request: Rel
 async def fail_subtask(deployment: Deployment, session: Session, request: FailRequest) -> None:
     """The subtask could not be done: an attempt, and the next comes later each time. Raises AcquirementLost.
 
-    A model that nobody could load ends the task, since every other subtask would end the same way. Where others have
-    loaded it, it is this executor that lacks it, and that is no attempt. The next attempt is another executor's, where
-    there is one that could make it.
+    A model that nobody could load ends the task, since every other subtask would end the same way; so do other faults
+    that meet whatever is tried of it (domain/hopeless). Where others have loaded the model, it is this executor that
+    lacks it, and that is no attempt. The next attempt is another executor's, where there is one that could make it.
     """
     acquirement_id = number_of("acq", request.acquirement)
     no_model = request.code == ModelUnavailable.code
@@ -70,14 +76,27 @@ async def fail_subtask(deployment: Deployment, session: Session, request: FailRe
         deployment.doorbell.ring()
     if no_model and not done[0].queued:
         await _end_task(deployment, owned.task_id, request.message)
+    elif task.pin is None and task.kind != "command":
+        await _end_if_hopeless(deployment, task)
     deployment.subtask_ended.set()
+
+
+async def _end_if_hopeless(deployment: Deployment, task: Task) -> None:
+    """End a task of which nothing was ever done, and of which all else would end the same way."""
+    async with deployment.database.connection() as connection:
+        faults = await tasks.task_faults(connection, task.task_id)
+        able = await executors.able_executors(connection, Lane.parse(task.lane), task.name.team)
+    if reason := hopeless(faults, able):
+        log.info("task %s was given up: %s", task.name, reason)
+        await _end_task(deployment, task.task_id, reason)
 
 
 async def _end_task(deployment: Deployment, task_id: int, reason: str) -> None:
     """In a transaction of its own: the lock on the task comes before those on its subtasks."""
     async with deployment.database.transaction() as connection:
         await tasks.lock_task(connection, task_id)
-        if (await read_task(connection, task_id)).state in OPEN_TASK_STATES:
+        task = await read_task(connection, task_id)
+        if task.state in OPEN_TASK_STATES and task.pin is None:  # a first part may have come meanwhile
             await end_early(connection, task_id, TaskState.FAILED, reason)
 
 
@@ -135,29 +154,43 @@ async def beat(deployment: Deployment, session: Session, request: HeartbeatReque
         raise SessionReplaced
     if offered != session or (request.preferences is not None and tuple(request.preferences) != session.preferences):
         deployment.sessions.forget(session.executor_id)
-    return BeatAnswer(lost=await settle(deployment, session, request.holds))
+    return BeatAnswer(**await settle(deployment, session, request.holds, request.heard_until))
 
 
 async def report_progress(deployment: Deployment, session: Session, request: ProgressRequest) -> BeatAnswer:
     """A sign of life; tells the executor what it has lost meanwhile."""
-    return BeatAnswer(lost=await settle(deployment, session, list(request.rows)))
+    return BeatAnswer(**await settle(deployment, session, list(request.rows), request.heard_until))
 
 
-async def settle(deployment: Deployment, session: Session, holds: Sequence[str]) -> list[str]:
-    """Compare what the executor lists with what it owns. Returns what it lists and does not own.
+class Settled(TypedDict):
+    """lost: what the executor lists and does not own. newest: the newest acquirement of all, when it was compared."""
 
-    What it owns and does not list, for longer than a minute, it never heard of: the answer to its call was lost.
+    lost: list[str]
+    newest: str
+
+
+async def settle(deployment: Deployment, session: Session, holds: Sequence[str], heard_until: str | None) -> Settled:
+    """Compare what the executor lists with what it owns.
+
+    What it owns and does not list, it never heard of when it says so itself, or when that is older than a minute: the
+    answer to its call was lost. Acquirements are numbered in the order in which they are made, so `heard_until` needs
+    no clock, and is right however late it arrives.
     """
     listed = {number_of("acq", each) for each in holds}
+    heard = 0 if heard_until is None else number_of("acq", heard_until)
     async with deployment.database.connection() as connection:
-        held = await acquirements.held_by(connection, session.executor_id, session.session)
-    unheard = [each.acquirement_id for each in held if each.settled and each.acquirement_id not in listed]
+        newest, held = await acquirements.held_by(connection, session.executor_id, session.session)
+    unheard = [
+        each.acquirement_id
+        for each in held
+        if each.acquirement_id not in listed and (each.settled or each.acquirement_id <= heard)
+    ]
     if unheard:
         await _give_back(
             deployment, [GiveBack(each, session.executor_id, "released", "answer_lost") for each in unheard]
         )
     owned = {each.acquirement_id for each in held}
-    return [public_id("acq", each) for each in sorted(listed - owned)]
+    return {"lost": [public_id("acq", each) for each in sorted(listed - owned)], "newest": public_id("acq", newest)}
 
 
 async def _give_back(deployment: Deployment, given: list[GiveBack]) -> None:

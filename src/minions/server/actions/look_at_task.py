@@ -25,6 +25,7 @@ _HELD = 2000
 _GIVEN_BACK = 2000
 _CANCELLED = 4000
 _LANE_ENTRIES = 1200
+_ENTRIES = 50  # a page of activity
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ async def list_subtasks(
             connection, task.task_id, state=state, after=after, limit=limit + 1
         )
         page = await subtask_pages.subtasks_numbered(connection, task.task_id, task.name, numbers[:limit])
-        names = await names_of(connection, (each.executor_id for each in page))
+        names = await names_of(connection, (number for each in page for number in each.executors))
     return SubtaskListing(page, names, len(numbers) > limit)
 
 
@@ -126,7 +127,7 @@ async def some_subtasks(deployment: Deployment, task: Task, numbers: list[int]) 
     """These subtasks."""
     async with deployment.database.connection() as connection:
         page = await subtask_pages.subtasks_numbered(connection, task.task_id, task.name, sorted(numbers))
-        names = await names_of(connection, (each.executor_id for each in page))
+        names = await names_of(connection, (number for each in page for number in each.executors))
     return SubtaskListing(page, names, False)
 
 
@@ -140,11 +141,11 @@ class ActivityListing:
 
 
 async def list_activity(
-    deployment: Deployment, task: Task, *, before: tuple[datetime, int] | None, troubles: bool, limit: int = 50
+    deployment: Deployment, task: Task, *, before: tuple[datetime, int] | None, troubles: bool
 ) -> ActivityListing:
     """troubles: without parts and subtasks that were done."""
     async with deployment.database.connection() as connection:
-        found = await looking.activity(connection, task.task_id, before=before, troubles=troubles, limit=limit + 1)
-        page = found[:limit]
+        found = await looking.activity(connection, task.task_id, before=before, troubles=troubles, limit=_ENTRIES + 1)
+        page = found[:_ENTRIES]
         names = await names_of(connection, (each.executor_id for each in page))
-    return ActivityListing(page, names, len(found) > limit)
+    return ActivityListing(page, names, len(found) > _ENTRIES)

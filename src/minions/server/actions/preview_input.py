@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from minions.domain.errors import AccessDenied, FieldError, InputUnreadable, MinionsError, NotFound, Unavailable
@@ -14,6 +14,7 @@ from minions.domain.inputs import InputFormat
 from minions.domain.names import number_of
 from minions.domain.rows import Row
 from minions.domain.specification import Parameters
+from minions.formats.column_names import listed
 from minions.formats.detect import detect
 from minions.formats.preview import Preview, preview
 from minions.formats.source import ByteSource
@@ -23,6 +24,7 @@ from minions.store import access
 from minions.store.access import Token
 
 PREVIEWED_ROWS = 200
+NO_ROW = "there is no row in it; check how the file was written, and hand it in again"
 _LISTED_OBJECTS = 10_000
 _TEXT_NAMES = ("text", "content", "body", "passage", "sentence", "document", "prompt", "question", "abstract", "title")
 _ID_NAMES = ("id", "_id", "uuid", "key", "pid", "docid", "doc_id", "row_id", "custom_id")
@@ -30,13 +32,17 @@ _ID_NAMES = ("id", "_id", "uuid", "key", "pid", "docid", "doc_id", "row_id", "cu
 
 @dataclass(frozen=True, slots=True)
 class FoundInputs:
-    """What lies behind the inputs of a request. size_bytes, objects: as far as they are listed before splitting."""
+    """What lies behind the inputs of a request. size_bytes, objects: as far as they are listed before splitting.
+
+    listed: objects by the number of their input, without the very first.
+    """
 
     uris: list[str] = field(default_factory=list[str])
     size_bytes: int = 0
     objects: int = 0
     first: InputObject | None = None
     first_index: int = 0
+    listed: dict[int, list[InputObject]] = field(default_factory=dict[int, list[InputObject]])
     errors: list[FieldError] = field(default_factory=list[FieldError])
 
 
@@ -46,6 +52,7 @@ async def find_inputs(deployment: Deployment, token: Token, inputs: Sequence[str
     errors: list[FieldError] = []
     size = objects = first_index = 0
     first: InputObject | None = None
+    others: dict[int, list[InputObject]] = {}
     for index, given in enumerate(inputs):
         try:
             uri = await _uri_of(deployment, token, given)
@@ -56,6 +63,8 @@ async def find_inputs(deployment: Deployment, token: Token, inputs: Sequence[str
                     size += found.size_bytes
                     if first is None:
                         first, first_index = found, index
+                    else:
+                        others.setdefault(index, []).append(found)
                     listed += 1
                     if listed >= _LISTED_OBJECTS:
                         break
@@ -66,7 +75,7 @@ async def find_inputs(deployment: Deployment, token: Token, inputs: Sequence[str
             message = error.message if isinstance(error, MinionsError) else str(error)
             code = error.code if isinstance(error, MinionsError) else "bad_input"
             errors.append(FieldError(f"inputs[{index}]", code, message))
-    return FoundInputs(uris, size, objects, first, first_index, errors)
+    return FoundInputs(uris, size, objects, first, first_index, others, errors)
 
 
 async def _uri_of(deployment: Deployment, token: Token, given: str) -> str:
@@ -80,7 +89,7 @@ async def _uri_of(deployment: Deployment, token: Token, given: str) -> str:
     async with deployment.database.connection() as connection:
         upload = await access.read_upload(connection, number_of("upl", given))
     if upload is None or (token.teams is not None and upload.token_id != token.token_id):
-        raise NotFound(f"there is no upload {given}")
+        raise NotFound(f"there is no upload {given}", hint="Correct the id, or upload the file again.")
     facts = await deployment.objects.head(upload.key)
     if facts.size_bytes != upload.size_bytes:
         raise InputUnreadable(
@@ -99,6 +108,19 @@ class FirstRows:
     error: FieldError | None = None
 
     @property
+    def has_no_rows(self) -> bool:
+        """Whether the whole object was seen, and there is no row in it."""
+        return self.seen is not None and not self.seen.rows and not self.seen.problems
+
+    @property
+    def row_bytes(self) -> float | None:
+        """Bytes of a row, on average; None where rows are not told by bytes, or there are none."""
+        if self.form is None or not self.form.by_bytes or self.seen is None or not self.seen.rows:
+            return None
+        rows = self.seen.rows
+        return (rows[-1].next_position - rows[0].position) / len(rows)
+
+    @property
     def columns(self) -> Sequence[str] | None:
         """Columns of the first rows; None when there are no rows to look at."""
         if self.form is None or self.seen is None:
@@ -112,12 +134,16 @@ async def read_first_rows(deployment: Deployment, found: FoundInputs, input_form
     """Read the beginning of the first object. Raises Unavailable."""
     if found.first is None:
         return FirstRows()
-    return await asyncio.to_thread(
-        _read_first_rows, deployment.inputs, f"inputs[{found.first_index}]", found.first.uri, input_format
-    )
+    name = f"inputs[{found.first_index}]"
+    first = await asyncio.to_thread(first_rows_of, deployment.inputs, name, found.first.uri, input_format)
+    if first.has_no_rows and (found.objects == 1 or not found.size_bytes):
+        # Of several objects some may be empty; whether all are is known when the task has run.
+        return replace(first, error=FieldError(name, "no_rows", f"{found.first.name}: {NO_ROW}"))
+    return first
 
 
-def _read_first_rows(inputs: Inputs, name: str, uri: str, input_format: str | None) -> FirstRows:
+def first_rows_of(inputs: Inputs, name: str, uri: str, input_format: str | None) -> FirstRows:
+    """Read the beginning of an object; name: of the field that it comes from. Blocks. Raises Unavailable."""
     try:
         source: ByteSource = inputs.open(uri)
         form = detect(source, input_format)
@@ -138,7 +164,7 @@ def column_errors(first: FirstRows, parameters: Parameters, name: str) -> list[F
         FieldError(
             f"parameters.{place}",
             "no_such_column",
-            f"no column {column!r} in the first rows of {name}; there {_listed(columns)}",
+            f"no column {column!r} in the first rows of {name}; there {listed(columns)}",
         )
         for place, column in _named_columns(parameters)
         if column not in columns
@@ -151,11 +177,6 @@ def _named_columns(parameters: Parameters) -> list[tuple[str, str]]:
     if parameters.id is not None:
         named.append(("id", parameters.id))
     return named + [("keep", column) for column in parameters.keep]
-
-
-def _listed(columns: Sequence[str]) -> str:
-    shown = ", ".join(repr(column) for column in columns[:20])
-    return f"are {shown}{' …' if len(columns) > 20 else ''}" if columns else "are none"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,18 @@ import hashlib
 import re
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from minions.domain.errors import Conflict, FieldError, ValidationFailed
+from minions.domain.errors import Conflict, FieldError, NotFound, ValidationFailed
 from minions.domain.matching import Lane, memory_class
 from minions.domain.models import EngineName, engine_for, parse_model
 from minions.domain.names import NAME, TaskName, number_of, public_id
-from minions.domain.specification import CommandParameters
+from minions.domain.specification import CommandParameters, demand_errors
 from minions.domain.task import NewTask, Specification, Task
+from minions.server.actions.check_inputs import other_input_errors
 from minions.server.actions.check_jobs import job_errors, require_commands
+from minions.server.actions.check_model import model_errors
 from minions.server.actions.estimate_need import estimate_need
 from minions.server.actions.preview_input import (
     FirstRows,
@@ -66,6 +69,7 @@ async def submit_task(
             output_format=request.output_format,
             subtask_bytes=request.subtask_bytes,
             need=need.text,
+            row_bytes=checked.first.row_bytes,
         ),
         request_sha256=request_sha256,
         idempotency_key=idempotency_key,
@@ -107,6 +111,9 @@ async def check_request(deployment: Deployment, token: Token, request: SubmitReq
         errors += await job_errors(deployment, token, request.model, request.parameters, found)
         name = TaskName(request.team, request.project, request.task_name or _stem(request, found.uris))
         return Checked(name.errors() + errors, name, engine, found, FirstRows())
+    errors += demand_errors(request.parameters)
+    if engine is not None:
+        errors += await model_errors(deployment, parse_model(request.model))
     found = await find_inputs(deployment, token, request.inputs)
     first = await read_first_rows(deployment, found, request.input_format)
     errors += found.errors
@@ -114,6 +121,7 @@ async def check_request(deployment: Deployment, token: Token, request: SubmitReq
         errors.append(first.error)
     elif found.first is not None:
         errors += column_errors(first, request.parameters, found.first.name)
+    errors += await other_input_errors(deployment, found, request.input_format, request.parameters)
     name = TaskName(request.team, request.project, request.task_name or _stem(request, found.uris))
     return Checked(name.errors() + errors, name, engine, found, first)
 
@@ -123,7 +131,7 @@ async def _identity(deployment: Deployment, request: SubmitRequest) -> bytes:
     inputs = list(request.inputs)
     async with deployment.database.connection() as connection:
         for index, given in enumerate(inputs):
-            if given.startswith("upl_"):
+            with suppress(NotFound):  # what is no id is told with all else that is wrong
                 upload = await access.read_upload(connection, number_of("upl", given))
                 if upload is not None and upload.sha256 is not None:
                     inputs[index] = f"sha256:{upload.sha256.hex()}"

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from minions.domain.choices import SubtaskStateName
 from minions.domain.errors import MinionsError
 from minions.domain.jobs import Job, parse_job_line
 from minions.domain.task import Task
@@ -21,10 +22,12 @@ _GAP_BYTES = 64 << 10  # reading over so much is cheaper than asking twice
 _READ_BYTES = 4 << 20
 
 
-async def view_jobs(deployment: Deployment, task: Task, *, state: str | None, after: int, limit: int) -> list[JobView]:
+async def view_jobs(
+    deployment: Deployment, task: Task, *, state: SubtaskStateName | None, after: int, limit: int
+) -> list[JobView]:
     """Jobs by number, from the one after `after` on. Jobs whose lines cannot be read are told without them."""
     async with deployment.database.connection() as connection:
-        found = await view_subtasks(connection, task.task_id, state=state, after=after, limit=limit)
+        found = await view_subtasks(connection, task, state=state, after=after, limit=limit)
         ends = await jobs.job_ends(connection, task.task_id, [each.subtask_id for each in found])
     try:
         given = await asyncio.to_thread(_read_jobs, deployment, found)
@@ -42,6 +45,7 @@ async def _view(
         "index": subtask.subtask_id,
         "state": subtask.state,
         "host": subtask.executor,
+        "second_host": subtask.second_executor,
         "attempt": subtask.attempt + (subtask.state in ("acquired", "done")),
         "losses": subtask.losses,
         "reason": subtask.reason,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
+from minions.domain.choices import SubtaskStateName
 from minions.domain.eta import remaining_seconds
 from minions.domain.lifecycle import ENDED_TASK_STATES, TaskState
 from minions.domain.matching import Lane
@@ -13,12 +14,12 @@ from minions.domain.names import public_id
 from minions.domain.task import Counts, Task
 from minions.server.actions.explain_matching import explain_waiting
 from minions.server.tallies import Tallies
-from minions.store import executors, subtasks, tasks
+from minions.store import executors, subtask_pages, subtasks, tasks
 from minions.store.database import Connection
 from minions.store.executors import ExecutorStanding
-from minions.store.subtasks import LedgerRow
+from minions.store.subtasks import LedgerRow, Part
 from minions.store.tasks import Pace
-from minions.wire.tasks import ExecutorView, LedgerView, RowCounts, SubtaskCounts, SubtaskView, TaskView
+from minions.wire.tasks import ExecutorView, LedgerView, PartView, RowCounts, SubtaskCounts, SubtaskView, TaskView
 
 
 async def view_task(connection: Connection, task: Task, tallies: Tallies) -> TaskView:
@@ -42,7 +43,6 @@ async def view_tasks(connection: Connection, page: Sequence[Task], counts: Mappi
 
 def _view(task: Task, counts: Counts, pace: Pace, now: datetime) -> TaskView:
     ended = task.state in ENDED_TASK_STATES
-    done_share = _done_share(task, counts, pace.share)
     return TaskView(
         id=task.id,
         team=task.name.team,
@@ -73,11 +73,11 @@ def _view(task: Task, counts: Counts, pace: Pace, now: datetime) -> TaskView:
             failures=counts.failures,
         ),
         input_bytes=task.input_bytes,
-        done_share=done_share,
+        done_share=done_share(task, counts, pace.share),
         input_tokens=counts.input_tokens,
         output_tokens=counts.output_tokens,
         rows_per_second=round(pace.rows_per_second, 3),
-        remaining_seconds=_remaining(task, counts, done_share, pace.rows_per_second, now),
+        remaining_seconds=_remaining(task, counts, pace, now),
         executors=pace.executors,
         memory_mb=Lane.parse(task.lane).memory_mb,
         memory_from=task.specification.need,
@@ -93,23 +93,32 @@ def _view(task: Task, counts: Counts, pace: Pace, now: datetime) -> TaskView:
     )
 
 
-def _done_share(task: Task, counts: Counts, share_of_running: float) -> float:
-    if task.state in (TaskState.COMPLETED, TaskState.FINISHING):
+def done_share(task: Task, counts: Counts, share_of_running: float) -> float:
+    """How much of the input is committed, 0 to 1. What was set aside or cancelled is not done."""
+    unfinished = counts.failed + counts.cancelled
+    if task.state is TaskState.COMPLETED or (task.state is TaskState.FINISHING and not unfinished):
         return 1.0
+    return _share(task, counts, counts.done + share_of_running)
+
+
+def _share(task: Task, counts: Counts, subtasks_behind: float) -> float:
+    """A share of all subtasks, of those too that are not made yet."""
     if not counts.total:
         return 0.0
-    share = (counts.done + counts.failed + share_of_running) / counts.total
+    share = subtasks_behind / counts.total
     if task.state is TaskState.SPLITTING:
         share *= task.split_position.get("share", 0.0)
     # 1 is kept for the end: nobody should see 100 % of something that is not done.
     return min(math.floor(share * 10_000) / 10_000, 0.9999)
 
 
-def _remaining(task: Task, counts: Counts, done_share: float, rate: float, now: datetime) -> tuple[int, int] | None:
+def _remaining(task: Task, counts: Counts, pace: Pace, now: datetime) -> tuple[int, int] | None:
     if task.state is not TaskState.RUNNING or task.paused or task.started_at is None or not counts.rows or task.retries:
         return None
     running_seconds = (now - task.started_at).total_seconds()
-    return remaining_seconds(done_share, running_seconds, done_share * rate / counts.rows)
+    # What was set aside takes no more time, though it is not done.
+    behind = _share(task, counts, counts.done + counts.failed + pace.share)
+    return remaining_seconds(behind, running_seconds, behind * pace.rows_per_second / counts.rows)
 
 
 def _waits(task: Task, counts: Counts) -> bool:
@@ -161,20 +170,24 @@ async def names_of(connection: Connection, numbers: Iterable[int | None]) -> dic
 
 
 async def view_subtasks(
-    connection: Connection, task_id: int, *, state: str | None, after: int, limit: int
+    connection: Connection, task: Task, *, state: SubtaskStateName | None, after: int, limit: int
 ) -> list[SubtaskView]:
-    """Subtasks with where each stands."""
-    found = await subtasks.list_subtasks(connection, task_id, state=state, after=after, limit=limit)
-    names = await names_of(connection, (each.executor_id for each in found))
+    """Subtasks with where each stands, at a cost that does not grow with the task."""
+    # One snapshot: a subtask that moves on between the two statements would be told in a state nobody asked for.
+    async with connection.transaction(isolation="repeatable_read", readonly=True):
+        numbers = await subtask_pages.subtask_numbers(connection, task.task_id, state=state, after=after, limit=limit)
+        found = await subtask_pages.subtasks_numbered(connection, task.task_id, task.name, numbers)
+    names = await names_of(connection, (number for each in found for number in each.executors))
     return [
         SubtaskView.model_validate(
             {
                 "subtask_id": each.subtask_id,
                 "state": each.state,
                 "object": each.object,
-                "start": each.range.start,
-                "end": each.range.end,
+                "start": each.range_start,
+                "end": each.range_end,
                 "executor": names.get(each.executor_id),
+                "second_executor": names.get(each.second_executor_id),
                 "attempt": each.attempt,
                 "losses": each.losses,
                 "rows": each.rows,
@@ -184,6 +197,25 @@ async def view_subtasks(
         )
         for each in found
     ]
+
+
+def view_part(part: Part, link: str | None, executor: str | None = None) -> PartView:
+    """A committed part; `link` is where its rows can be read."""
+    return PartView(
+        subtask_id=part.subtask_id,
+        part_start=part.start,
+        part_end=part.end,
+        rows=part.rows,
+        failed_rows=part.failed_rows,
+        sha256=part.sha256.hex() if part.sha256 else None,
+        size_bytes=part.size_bytes,
+        key=part.key,
+        link=link,
+        executor=executor,
+        model_digest=part.detail.get("model_digest", ""),
+        engine_version=part.detail.get("engine_version", ""),
+        device=part.detail.get("device", ""),
+    )
 
 
 async def view_ledger(

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Security
+from fastapi.security import HTTPBearer
 
 from minions.server.access import require
 from minions.server.deployment import Deployment
 from minions.store.access import Token
+
+# For the OpenAPI document only: that a route needs a token. Access reads the header, and says what is wrong with it.
+_documented = HTTPBearer(
+    scheme_name="token", description="A token that `minions tokens create` made.", auto_error=False
+)
 
 
 def deployment_of(request: Request) -> Deployment:
@@ -27,6 +33,9 @@ async def _anybody(request: Request) -> Token:
 async def _administrator(request: Request) -> Token:
     return require(await deployment_of(request).access.token(request.headers.get("authorization")))
 
+
+NeedsToken = Security(_documented)
+"""A dependency of routers: all their routes need a token."""
 
 Submitter = Annotated[Token, Depends(_submitter)]
 Anybody = Annotated[Token, Depends(_anybody)]

@@ -67,11 +67,11 @@ def executor_routes(deployment: Deployment) -> list[Route]:
 
     async def acquire(request: Request, session: Session, asked: AcquireRequest) -> BaseModel:
         due = deployment.sessions.must_settle(session.executor_id)
-        lost = await settle(deployment, session, asked.holds) if due else []
+        settled = await settle(deployment, session, asked.holds, asked.heard_until) if due else None
         check_offer(asked.offer)
         wanting = as_offered(session, asked.offer)
         answer = await acquire_subtask(deployment, wanting, asked, request.is_disconnected)
-        return answer.model_copy(update={"lost": lost})
+        return answer.model_copy(update=settled or {})
 
     async def heartbeat(_: Request, session: Session, asked: HeartbeatRequest) -> BaseModel:
         check_preferences(asked.preferences or [])
@@ -96,7 +96,7 @@ def _parsed(kind: type[Said], body: bytes) -> Said:
     try:
         return kind.model_validate_json(body)
     except ValidationError as error:
-        raise ValidationFailed(field_errors(list(error.errors(include_input=False)))) from None
+        raise ValidationFailed(field_errors(error.errors(include_url=False))) from None
 
 
 def _answer(body: BaseModel | None) -> Response:

@@ -6,6 +6,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse, Response
 
 from minions.server.access import require, require_all_teams_of
+from minions.server.api.callers import NeedsToken
+from minions.server.api.document import refusals
 from minions.server.deployment import Deployment
 from minions.server.metrics import CONTENT_TYPE, Metrics
 from minions.server.readiness import Readiness
@@ -28,7 +30,7 @@ def health_routes(deployment: Deployment) -> APIRouter:
     @router.get(
         "/readyz",
         response_class=PlainTextResponse,
-        responses={503: {"description": "What is missing", "model": Problem}},
+        responses=refusals(503, description="What is missing."),
     )
     async def readyz(request: Request) -> Response:
         """Whether the database answers and is of this version, the object store takes objects, and all loops run."""
@@ -50,7 +52,8 @@ def health_routes(deployment: Deployment) -> APIRouter:
     @router.get(
         "/metrics",
         response_class=PlainTextResponse,
-        responses={200: {"description": "Metrics in Prometheus' text format"}},
+        responses={200: {"description": "Metrics in Prometheus' text format."}},
+        dependencies=[] if deployment.settings.metrics_open else [NeedsToken],
     )
     async def scrape(request: Request) -> Response:
         """Metrics for Prometheus, for tokens of the scope metrics."""

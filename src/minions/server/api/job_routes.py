@@ -6,13 +6,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from minions.domain.choices import SubtaskStateName
 from minions.domain.errors import NotFound
-from minions.domain.lifecycle import SubtaskState
 from minions.domain.names import number_of
 from minions.server.access import reachable
 from minions.server.actions.end_subtask import abandon_executor
 from minions.server.actions.view_jobs import view_jobs
-from minions.server.api.callers import Administrator, Submitter
+from minions.server.api.api_route import ApiRoute
+from minions.server.api.callers import Administrator, NeedsToken, Submitter
+from minions.server.api.ids import ExecutorId, TaskId
 from minions.server.api.paging import Limit, cut, ends
 from minions.server.deployment import Deployment, read_task
 from minions.wire.tasks import AbandonAnswer, JobPage
@@ -20,13 +22,13 @@ from minions.wire.tasks import AbandonAnswer, JobPage
 
 def job_routes(deployment: Deployment) -> APIRouter:
     """What tasks of commands and their hosts have besides other tasks and executors."""
-    router = APIRouter(prefix="/api/v1")
+    router = APIRouter(prefix="/api/v1", route_class=ApiRoute, dependencies=[NeedsToken])
 
     @router.get("/tasks/{task}/jobs", tags=["tasks"])
     async def list_jobs(
         token: Submitter,
-        task: str,
-        state: SubtaskState | None = None,
+        task: TaskId,
+        state: SubtaskStateName | None = None,
         after: Annotated[int, Query(ge=-1, lt=2**31)] = -1,
         limit: Limit = 100,
     ) -> JobPage:
@@ -40,7 +42,7 @@ def job_routes(deployment: Deployment) -> APIRouter:
         return JobPage(data=page, **ends([str(each.index) for each in page], more))
 
     @router.post("/executors/{executor}/abandon", tags=["executors"])
-    async def abandon(token: Administrator, executor: str) -> AbandonAnswer:
+    async def abandon(token: Administrator, executor: ExecutorId) -> AbandonAnswer:
         """Give back all that an executor holds: its commands would otherwise wait until it registers again."""
         return AbandonAnswer(given_back=await abandon_executor(deployment, token, number_of("exe", executor)))
 

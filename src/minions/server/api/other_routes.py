@@ -6,14 +6,16 @@ from datetime import UTC, datetime, timedelta
 
 from fastapi import APIRouter
 
-from minions.domain.errors import NotFound
+from minions.domain.errors import FieldError, NotFound, ValidationFailed
 from minions.domain.names import number_of, public_id
 from minions.objects.keys import upload_key
 from minions.runtime.version import VERSION
 from minions.server.actions import manage_tokens
 from minions.server.actions.explain_matching import explain_idle
 from minions.server.actions.view_task import view_executor
-from minions.server.api.callers import Administrator, Anybody, Submitter
+from minions.server.api.api_route import ApiRoute
+from minions.server.api.callers import Administrator, Anybody, NeedsToken, Submitter
+from minions.server.api.ids import AfterExecutor, ExecutorId, TokenId, place_after
 from minions.server.api.paging import Limit, cut, ends
 from minions.server.deployment import Deployment
 from minions.store import access, executors
@@ -29,9 +31,18 @@ from minions.wire.tasks import (
 )
 
 
+def _check_size(size_bytes: int, most_bytes: int | None) -> None:
+    if most_bytes is not None and size_bytes > most_bytes:
+        told = (
+            f"{size_bytes:,} bytes; the object store takes {most_bytes:,} at once. Split the file, compress it, or put "
+            "it there yourself and name it as s3://…; objects kept in files have no such limit"
+        )
+        raise ValidationFailed([FieldError("size_bytes", "too_large", told)])
+
+
 def other_routes(deployment: Deployment) -> APIRouter:  # noqa: PLR0915 -- a router: one small function a route
     """Routes beside those of tasks and of executors themselves."""
-    router = APIRouter()
+    router = APIRouter(route_class=ApiRoute, dependencies=[NeedsToken])
     database = deployment.database
 
     @router.get("/api/v1/server", tags=["server"])
@@ -43,6 +54,7 @@ def other_routes(deployment: Deployment) -> APIRouter:  # noqa: PLR0915 -- a rou
     @router.post("/api/v1/uploads", status_code=201, tags=["uploads"])
     async def upload(request: UploadRequest, token: Submitter) -> UploadAnswer:
         """Announce a file; PUT its bytes to the link."""
+        _check_size(request.size_bytes, deployment.objects.most_link_bytes)
         seconds = deployment.settings.link_seconds
         sha256 = bytes.fromhex(request.sha256) if request.sha256 else None
         async with database.transaction() as connection:
@@ -63,17 +75,15 @@ def other_routes(deployment: Deployment) -> APIRouter:  # noqa: PLR0915 -- a rou
         )
 
     @router.get("/api/v1/executors", tags=["executors"])
-    async def list_executors(token: Submitter, after: str | None = None, limit: Limit = 100) -> ExecutorPage:
+    async def list_executors(token: Submitter, after: AfterExecutor = None, limit: Limit = 100) -> ExecutorPage:
         """Executors, those offline too."""
         async with database.connection() as connection:
-            found = await executors.list_executors(
-                connection, after=number_of("exe", after) if after else 0, limit=limit + 1
-            )
+            found = await executors.list_executors(connection, after=place_after("exe", after) or 0, limit=limit + 1)
         page, more = cut([view_executor(each, token.teams) for each in found], limit)
         return ExecutorPage(data=page, **ends([each.id for each in page], more))
 
     @router.get("/api/v1/executors/{executor}", tags=["executors"])
-    async def show_executor(token: Submitter, executor: str) -> ExecutorView:
+    async def show_executor(token: Submitter, executor: ExecutorId) -> ExecutorView:
         """One executor, with why it is given nothing although something waits."""
         async with database.connection() as connection:
             found = await executors.list_executors(connection, executor_id=number_of("exe", executor), limit=1)
@@ -94,7 +104,7 @@ def other_routes(deployment: Deployment) -> APIRouter:  # noqa: PLR0915 -- a rou
         return TokenPage(data=data, **ends([each.id for each in data], False))
 
     @router.delete("/api/v1/tokens/{token_id}", status_code=204, tags=["tokens"])
-    async def revoke_token(token_id: str, token: Administrator) -> None:
+    async def revoke_token(token_id: TokenId, token: Administrator) -> None:
         """Revoke a token; it stops working within seconds."""
         await manage_tokens.revoke_token(deployment, token, token_id)
 

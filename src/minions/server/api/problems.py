@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -13,15 +14,17 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from minions.domain.errors import FieldError, MinionsError, Unavailable, ValidationFailed
+from minions.domain.errors import FieldError, MinionsError, TokenRefused, Unavailable, ValidationFailed
+from minions.wire.field_errors import field_errors as told
 from minions.wire.problems import MEDIA_TYPE, Problem, problem_of
 
 log = logging.getLogger(__name__)
 
 _RETRY_AFTER_SECONDS = 1
-
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 Answered = Callable[[Scope, int, float], None]
 """Told of every answer that begins: its request, its status, and after how many seconds."""
@@ -75,10 +78,17 @@ def _answer(problem: Problem, headers: dict[str, str] | None = None) -> Response
 
 async def _minions_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, MinionsError)
-    problem = problem_of(error, _request_id(request))
-    if isinstance(error, Unavailable):
-        return _answer(problem, {"Retry-After": str(_RETRY_AFTER_SECONDS)})
-    return _answer(problem)
+    return _answer(problem_of(error, _request_id(request)), _headers_of(error))
+
+
+def _headers_of(error: MinionsError) -> dict[str, str]:
+    match error:
+        case Unavailable():
+            return {"Retry-After": str(_RETRY_AFTER_SECONDS)}
+        case TokenRefused():
+            return {"WWW-Authenticate": "Bearer"}
+        case _:
+            return {}
 
 
 async def _validation_error(request: Request, error: Exception) -> Response:
@@ -86,29 +96,25 @@ async def _validation_error(request: Request, error: Exception) -> Response:
     return _answer(problem_of(ValidationFailed(field_errors(list(error.errors()))), _request_id(request)))
 
 
-def field_errors(found: list[Any]) -> list[FieldError]:
-    """pydantic's errors, each with its field as people write it; values are never quoted."""
-    errors: list[FieldError] = []
-    for entry in found:
-        message = str(entry["msg"]).removeprefix("Value error, ")
-        field = "body" if entry["type"] == "json_invalid" else _field(entry["loc"])
-        errors.append(FieldError(field, str(entry["type"]), message))
-    return errors
+def field_errors(found: Sequence[Any]) -> list[FieldError]:
+    """pydantic's errors, each with its field as people write it: without where FastAPI found it."""
+    return [
+        replace(each, field=each.field or "body")
+        for each in told([{**entry, "loc": _without_place(entry["type"], entry["loc"])} for entry in found])
+    ]
 
 
-def _field(place: Sequence[str | int]) -> str:
-    """`parameters.column`, `inputs[0]`: without where FastAPI found it, and without the tags of unions."""
-    field = ""
-    for index, piece in enumerate(place):
-        if isinstance(piece, int):
-            field += f"[{piece}]"
-        elif not (index == 0 and piece in ("body", "query", "path", "header")) and piece not in ("embed", "complete"):
-            field += f".{piece}" if field else piece
-    return field or "body"
+def _without_place(kind: str, place: Sequence[str | int]) -> Sequence[str | int]:
+    if kind == "json_invalid":
+        return ()
+    return place[1:] if place and place[0] in ("body", "query", "path", "header") else place
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    headers = dict(error.headers or {})
+    if error.status_code == 405:
+        headers["Allow"] = ", ".join(_allowed(request))
     problem = Problem(
         title=error.detail,
         status=error.status_code,
@@ -116,7 +122,17 @@ async def _http_error(request: Request, error: Exception) -> Response:
         code={404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "http_error"),
         request_id=_request_id(request),
     )
-    return _answer(problem, dict(error.headers or {}))
+    return _answer(problem, headers)
+
+
+def _allowed(request: Request) -> list[str]:
+    """Every method of this path: a router tells of the first route that it met, and a path may have several."""
+    routes = request.app.router.routes
+    return [
+        method
+        for method in _METHODS
+        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in routes)
+    ]
 
 
 async def _gone(_request: Request, _error: Exception) -> Response:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Response
 
+from minions.domain.choices import SubtaskStateName
 from minions.domain.errors import FieldError, NotFound, ValidationFailed
-from minions.domain.lifecycle import ENDED_TASK_STATES, OPEN_TASK_STATES, LedgerEntry, SubtaskState, TaskState
+from minions.domain.lifecycle import ENDED_TASK_STATES, OPEN_TASK_STATES, LedgerEntry, TaskState
 from minions.domain.names import TaskName, number_of, public_id
 from minions.domain.task import Task
 from minions.server.access import reachable
@@ -16,8 +17,11 @@ from minions.server.actions.download_results import missing_subtasks
 from minions.server.actions.retry_task import retry_task
 from minions.server.actions.submit_task import submit_task
 from minions.server.actions.view_jobs import with_links
-from minions.server.actions.view_task import names_of, view_ledger, view_subtasks, view_task, view_tasks
-from minions.server.api.callers import Submitter
+from minions.server.actions.view_task import names_of, view_ledger, view_part, view_subtasks, view_task, view_tasks
+from minions.server.api.api_route import ApiRoute
+from minions.server.api.callers import NeedsToken, Submitter
+from minions.server.api.document import refusals
+from minions.server.api.ids import AfterEntry, AfterPart, AfterTask, NamePart, TaskId, place_after
 from minions.server.api.paging import Limit, TaskLimit, cut, ends
 from minions.server.background.splitter import Splitter
 from minions.server.deployment import Deployment, read_task
@@ -35,12 +39,21 @@ from minions.wire.tasks import (
     TaskView,
 )
 
-_LEDGER_ENTRIES = ["released", "lost", "fault", "retried", "done", "failed", "cancelled"]
+_STATES = Query(
+    description="A state, or active, or ended.", json_schema_extra={"enum": ["active", "ended", *TaskState, None]}
+)
+_KEY = Header(
+    alias="Idempotency-Key",
+    max_length=255,
+    description="Chosen anew for each task: a request that is sent again with its key is the same task.",
+)
+_MADE_BEFORE: dict[int | str, dict[str, Any]] = {200: {"model": TaskView, "description": "The task of an earlier try."}}
+_LEDGER_ENTRIES = ["second_start", "released", "lost", "fault", "retried", "done", "failed", "cancelled"]
 
 
 def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noqa: C901, PLR0915 -- one small function a route
     """Routes under /api/v1/tasks."""
-    router = APIRouter(prefix="/api/v1/tasks", tags=["tasks"])
+    router = APIRouter(prefix="/api/v1/tasks", tags=["tasks"], route_class=ApiRoute, dependencies=[NeedsToken])
     database = deployment.database
 
     async def view(task: Task) -> TaskView:
@@ -51,12 +64,12 @@ def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noq
         async with database.connection() as connection:
             return reachable(token, await read_task(connection, number_of("tsk", task)))
 
-    @router.post("", status_code=201)
+    @router.post("", status_code=201, responses=_MADE_BEFORE | refusals(409))
     async def submit(
         request: SubmitRequest,
         token: Submitter,
         response: Response,
-        idempotency_key: Annotated[str | None, Header(max_length=255)] = None,
+        idempotency_key: Annotated[str | None, _KEY] = None,
     ) -> TaskView:
         """Submit a task."""
         submitted = await submit_task(deployment, token, request, idempotency_key)
@@ -71,8 +84,8 @@ def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noq
         token: Submitter,
         team: str | None = None,
         project: str | None = None,
-        state: Annotated[str | None, Query(description="A state, or active, or ended.")] = None,
-        after: str | None = None,
+        state: Annotated[str | None, _STATES] = None,
+        after: AfterTask = None,
         limit: TaskLimit = 20,
     ) -> TaskPage:
         """Tasks, newest first."""
@@ -83,7 +96,7 @@ def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noq
                 project=project,
                 states=_states(state),
                 reachable_teams=token.teams,
-                before=number_of("tsk", after) if after else None,
+                before=place_after("tsk", after),
                 limit=limit + 1,
             )
             page, more = cut(found, limit)
@@ -91,37 +104,37 @@ def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noq
         return TaskPage(data=data, **ends([task.id for task in page], more))
 
     @router.get("/by-name/{team}/{project}/{task_name}")
-    async def by_name(token: Submitter, team: str, project: str, task_name: str) -> TaskView:
+    async def by_name(token: Submitter, team: NamePart, project: NamePart, task_name: NamePart) -> TaskView:
         """The task of this name."""
         name = TaskName(team, project, task_name)
         async with database.connection() as connection:
-            task_id = await tasks.find_by_name(connection, name)
+            task_id = None if name.errors() else await tasks.find_by_name(connection, name)
             if task_id is None or (token.teams is not None and team not in token.teams):
                 raise NotFound(f"there is no task {name}", hint="`minions tasks ls` lists them.")
             return await view_task(connection, await read_task(connection, task_id), deployment.tallies)
 
     @router.get("/{task}")
-    async def show(token: Submitter, task: str) -> TaskView:
+    async def show(token: Submitter, task: TaskId) -> TaskView:
         """One task."""
         return await view(await find(token, task))
 
-    @router.post("/{task}/pause")
-    async def pause(token: Submitter, task: str) -> TaskView:
+    @router.post("/{task}/pause", responses=refusals(409))
+    async def pause(token: Submitter, task: TaskId) -> TaskView:
         """Hand out nothing more of it until it is resumed."""
         return await view(await pause_task(deployment, token, number_of("tsk", task)))
 
-    @router.post("/{task}/resume")
-    async def resume(token: Submitter, task: str) -> TaskView:
+    @router.post("/{task}/resume", responses=refusals(409))
+    async def resume(token: Submitter, task: TaskId) -> TaskView:
         """Hand it out again."""
         return await view(await resume_task(deployment, token, number_of("tsk", task)))
 
-    @router.post("/{task}/cancel")
-    async def cancel(token: Submitter, task: str) -> TaskView:
+    @router.post("/{task}/cancel", responses=refusals(409))
+    async def cancel(token: Submitter, task: TaskId) -> TaskView:
         """End it now; what is committed stays."""
         return await view(await cancel_task(deployment, token, number_of("tsk", task)))
 
-    @router.post("/{task}/retry")
-    async def retry(token: Submitter, task: str, request: RetryRequest | None = None) -> RetryView:
+    @router.post("/{task}/retry", responses=refusals(409))
+    async def retry(token: Submitter, task: TaskId, request: RetryRequest | None = None) -> RetryView:
         """Run again what failed of an ended task; rows that worked stay as they are."""
         asked = request or RetryRequest()
         done = await retry_task(deployment, token, number_of("tsk", task), asked.codes, asked.dry_run)
@@ -139,28 +152,28 @@ def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noq
     @router.get("/{task}/subtasks")
     async def list_subtasks(
         token: Submitter,
-        task: str,
-        state: SubtaskState | None = None,
+        task: TaskId,
+        state: SubtaskStateName | None = None,
         after: Annotated[int, Query(ge=-1, lt=2**31)] = -1,
         limit: Limit = 100,
     ) -> SubtaskPage:
         """Its subtasks, by number."""
         found = await find(token, task)
         async with database.connection() as connection:
-            rows = await view_subtasks(connection, found.task_id, state=state, after=after, limit=limit + 1)
+            rows = await view_subtasks(connection, found, state=state, after=after, limit=limit + 1)
         page, more = cut(rows, limit)
         return SubtaskPage(data=page, **ends([str(each.subtask_id) for each in page], more))
 
     @router.get("/{task}/ledger")
     async def list_ledger(
-        token: Submitter, task: str, entry: LedgerEntry | None = None, after: str | None = None, limit: Limit = 100
+        token: Submitter, task: TaskId, entry: LedgerEntry | None = None, after: AfterEntry = None, limit: Limit = 100
     ) -> LedgerPage:
         """What became of its subtasks, oldest first; entry=part lists the parts, which are left out otherwise, except
         those of commands."""
         found = await find(token, task)
         of_commands = found.kind == "command"
         entries = [entry.value] if entry else _LEDGER_ENTRIES + ["part"] * of_commands
-        start = number_of("led", after) if after else 0
+        start = place_after("led", after) or 0
         async with database.connection() as connection:
             rows = await view_ledger(connection, found.task_id, after=start, entries=entries, limit=limit + 1)
         page, more = cut(rows, limit)
@@ -169,7 +182,7 @@ def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noq
 
     @router.get("/{task}/parts")
     async def list_parts(
-        token: Submitter, task: str, after: str | None = None, failed_only: bool = False, limit: Limit = 100
+        token: Submitter, task: TaskId, after: AfterPart = None, failed_only: bool = False, limit: Limit = 100
     ) -> PartPage:
         """Its committed parts in input order, each with a link to read it."""
         found = await find(token, task)
@@ -180,7 +193,7 @@ def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noq
             page, more = cut(rows, limit)
             names = await names_of(connection, (part.executor_id for part in page))
             counts = (await tasks.read_counts(connection, [found]))[found.task_id]
-        data = [await _view_part(deployment, part, names.get(part.executor_id)) for part in page]
+        data = [await _linked(deployment, part, names.get(part.executor_id)) for part in page]
         return PartPage(
             data=data,
             complete=found.state in ENDED_TASK_STATES,
@@ -191,23 +204,9 @@ def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noq
     return router
 
 
-async def _view_part(deployment: Deployment, part: Part, executor: str | None) -> PartView:
+async def _linked(deployment: Deployment, part: Part, executor: str | None) -> PartView:
     link = await deployment.objects.sign_read(part.key, deployment.settings.link_seconds) if part.key else None
-    return PartView(
-        subtask_id=part.subtask_id,
-        part_start=part.start,
-        part_end=part.end,
-        rows=part.rows,
-        failed_rows=part.failed_rows,
-        sha256=part.sha256.hex() if part.sha256 else None,
-        size_bytes=part.size_bytes,
-        key=part.key,
-        link=link,
-        executor=executor,
-        model_digest=part.detail.get("model_digest", ""),
-        engine_version=part.detail.get("engine_version", ""),
-        device=part.detail.get("device", ""),
-    )
+    return view_part(part, link, executor)
 
 
 def _states(text: str | None) -> frozenset[TaskState] | None:

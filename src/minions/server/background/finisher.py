@@ -20,6 +20,7 @@ from minions.server.actions.change_task import end_early
 from minions.server.actions.view_task import names_of
 from minions.server.deployment import Deployment, read_task
 from minions.store import retries, subtasks, tasks
+from minions.store.tasks import Cause
 
 log = logging.getLogger(__name__)
 
@@ -73,12 +74,14 @@ class Finisher:
             task = await read_task(connection, task_id)
             counts = await tasks.count(connection, task_id)
             not_retried = await retries.count_not_retried(connection, task_id) if task.retries else 0
+            causes = await tasks.set_aside_causes(connection, task_id, 1) if counts.failed else []
         if task.state is not TaskState.FINISHING:
             return
         if task.kind == "command":
             state, reason = _verdict_on_jobs(counts)
         else:
-            state, reason = _verdict(counts, task.specification.parameters.max_failed_share, not_retried)
+            share = task.specification.parameters.max_failed_share
+            state, reason = verdict(counts, share, not_retried, next(iter(causes), None))
         key = manifest_key(task.id, task.retries)
         manifest = await self._manifest(task, counts, state)
         await self._deployment.objects.write(key, json.dumps(manifest, indent=1).encode())
@@ -154,6 +157,12 @@ def _made_by(detail: dict[str, Any]) -> dict[str, Any]:
     return {name: detail.get(name) for name in ("engine_version", "model_digest", "device")}
 
 
+def _said(cause: Cause, failed: int) -> str:
+    """The most frequent cause of subtasks that were set aside: for all of them, or for how many."""
+    where = "The cause" if cause.subtasks == failed else f"The cause of {cause.subtasks}"
+    return f"{where}: {cause.message} ({cause.code})" if cause.message else f"{where}: {cause.code}"
+
+
 def _verdict_on_jobs(counts: Counts) -> tuple[TaskState, str]:
     if counts.cancelled:
         return TaskState.CANCELLED, f"{counts.cancelled} of {counts.total} jobs were cancelled"
@@ -162,15 +171,23 @@ def _verdict_on_jobs(counts: Counts) -> tuple[TaskState, str]:
     return TaskState.COMPLETED, ""
 
 
-def _verdict(counts: Counts, max_failed_share: float | None, not_retried: int) -> tuple[TaskState, str]:
-    """not_retried: subtasks of which a retry was given up or cancelled."""
+def verdict(
+    counts: Counts, max_failed_share: float | None, not_retried: int, cause: Cause | None
+) -> tuple[TaskState, str]:
+    """How a task of rows ends, and why; pure.
+
+    not_retried: subtasks of which a retry was given up or cancelled. cause: why most of those set aside were.
+    """
     if counts.cancelled:
         return TaskState.CANCELLED, f"{counts.cancelled} of {counts.total} subtasks were cancelled"
     if counts.failed:
         noun = "subtask was" if counts.failed == 1 else "subtasks were"
-        return TaskState.FAILED, f"{counts.failed} of {counts.total} {noun} set aside; their rows are missing"
+        said = f"{counts.failed} of {counts.total} {noun} set aside; their rows are missing"
+        return TaskState.FAILED, said if cause is None else f"{said}. {_said(cause, counts.failed)}"
     if max_failed_share is not None and counts.failed_rows > counts.rows * max_failed_share:
         return TaskState.FAILED, f"{counts.failed_rows} of {counts.rows} rows failed, more than max_failed_share allows"
+    if not counts.rows:
+        return TaskState.FAILED, "there is no row in any of the inputs; check how they were written"
     if not_retried:
         noun = "subtask keeps its" if not_retried == 1 else "subtasks keep their"
         return TaskState.COMPLETED, f"{not_retried} {noun} failed rows: the retry was given up or cancelled"

@@ -116,7 +116,7 @@ class Splitter:
         if task.kind == "command":
             target = 1  # one line each, whatever its length
         elif target is None:
-            target = subtask_bytes(task.kind, task.input_bytes, speed)
+            target = subtask_bytes(task.kind, task.input_bytes, speed, task.specification.row_bytes)
         if not await self._append_all(task, target):
             return
         async with self._deployment.database.transaction() as connection:
@@ -153,7 +153,9 @@ class Splitter:
                         first += len(batch)
                 passed_bytes += found.size_bytes
         if resume_at is not None:
-            raise InputUnreadable(f"{resume_at[1]} vanished while the task was being split")
+            raise InputUnreadable(
+                f"{resume_at[1]} vanished while the task was being split; hand it in again when it is back"
+            )
         return True
 
     async def _batches(

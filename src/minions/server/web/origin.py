@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-SAFE_METHODS = frozenset({"GET", "HEAD"})
-
 
 def comes_from_here(headers: Mapping[str, str]) -> bool:
     """Whether an unsafe request was made by one of our own pages.

@@ -28,6 +28,7 @@ _STATES: Final = {
     "acquired": ("running", "Running"),
     "done": ("done", "Done"),
     "part": ("done", "Part"),
+    "second_start": ("running", "Second start"),
     "released": ("released", "Released"),
     "lost": ("released", "Lost"),
     "fault": ("failed", "Fault"),
@@ -96,6 +97,7 @@ class Rendering:
             took=texts.took,
             remaining=texts.remaining,
             sentence=texts.sentence,
+            begins_with_word=texts.begins_with_word,
         )
 
     def render(self, template: str, context: dict[str, Any], look: Look, now: datetime) -> str:

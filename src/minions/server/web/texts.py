@@ -154,5 +154,10 @@ def sentence(text: str) -> str:
     text = text.strip()
     if not text:
         return text
-    head = text[0].upper() + text[1:]
+    head = text[0].upper() + text[1:] if begins_with_word(text) else text
     return head if head[-1] in ".!?…:" else f"{head}."
+
+
+def begins_with_word(text: str) -> bool:
+    """Whether a capital is right at its beginning: `rows.jsonl is empty` begins with a name, which stays as it is."""
+    return text.partition(" ")[0].rstrip(",:;.!?…").replace("'", "").isalpha()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -21,7 +21,7 @@ from minions.server.web.headers import PAGE_POLICY
 from minions.server.web.look import BROWSER_ZONE_COOKIE, LOOK_COOKIE, Look, read_look
 from minions.server.web.origin import comes_from_here
 from minions.server.web.rendering import Rendering
-from minions.server.web.shared import SharedViews
+from minions.server.web.shared import SharedViews, Value
 from minions.server.web.signing_in import cookie_name, token_of_session
 from minions.server.web.static_files import StaticFiles
 from minions.wire.problems import Problem, problem_of
@@ -70,6 +70,11 @@ class Visit:
         return self.web.deployment
 
     @property
+    def server_address(self) -> str:
+        """Where the visitor reaches this server, for commands that can be copied: `https://minions.example.org`."""
+        return f"{'https' if is_secure(self.request) else 'http'}://{self.request.url.netloc}"
+
+    @property
     def audience(self) -> str:
         """Whom an answer is for, as part of the key of what is shared: the teams that are reached, * for all."""
         return "*" if self.token.teams is None else "/".join(sorted(self.token.teams))
@@ -95,6 +100,12 @@ class Visit:
         """A piece of a page, for a script that puts it in its place."""
         return self._html(template, status, {"token": self.token, "path": self.request.url.path, **context})
 
+    async def shared_view(
+        self, key: tuple[Hashable, ...], max_age_seconds: float, read: Callable[[], Awaitable[Value]]
+    ) -> Value:
+        """What is read once for all who reach the same teams, at most once in so many seconds."""
+        return await self.web.shared.get((*key, self.audience), max_age_seconds, read)
+
     async def shared_fragment(
         self, template: str, max_age_seconds: float, read: Callable[[], Awaitable[dict[str, Any]]]
     ) -> Response:
@@ -108,8 +119,7 @@ class Visit:
             return self.web.rendering.render(template, context, self.look, self.now)
 
         address = f"{self.request.url.path}?{self.request.url.query}"
-        key = ("fragment", address, self.audience, self.look.zone.key)
-        text = await self.web.shared.get(key, max_age_seconds, render)
+        text = await self.shared_view(("fragment", address, self.look.zone.key), max_age_seconds, render)
         return HTMLResponse(text, headers={"Cache-Control": "no-store"})
 
     def redirect(self, path: str, toast: str = "", kind: ToastKind = "done") -> Response:
@@ -219,10 +229,21 @@ def error_page(web: Web, request: Request, error: MinionsError) -> Response:
     return problem_page(web, request, problem_of(error, request.scope.get("request_id", "")))
 
 
+def _way_back(request: Request, status: int) -> tuple[str, str] | None:
+    """(where to, its name) of what the request was about, unless that is what is not there."""
+    if status == 404:
+        return None
+    for kind, place, name in (("task", "/tasks/", "The task"), ("executor", "/executors/", "The executor")):
+        if (given := request.path_params.get(kind)) is not None:
+            return f"{place}{quote(given)}", name
+    return None
+
+
 def problem_page(web: Web, request: Request, problem: Problem) -> Response:
     """The same of a problem that is not one of our errors."""
     template = "parts/error.html" if is_fragment(request) else "error.html"
-    context: dict[str, Any] = {"problem": problem, "path": request.url.path, **NOBODY}
+    back = _way_back(request, problem.status)
+    context: dict[str, Any] = {"problem": problem, "path": request.url.path, "back": back, **NOBODY}
     text = web.rendering.render(template, context, look_of(request), datetime.now(UTC))
     headers = {"Cache-Control": "no-store", "Content-Security-Policy": PAGE_POLICY}  # a 500 passes no middleware
     if problem.status == 503:

@@ -229,35 +229,60 @@ WHERE entry = 'part' AND superseded_at IS NULL AND task_id = $1 AND subtask_id =
 -- $6 seconds until each may be handed out again, $7 max attempts, $8 max losses, $9 seconds for which others come first,
 -- $10 details. A task of commands has a bound of attempts of its own: its retries and one.
 -- A subtask that had been done before it was retried is not set aside: it is done again with the rows that it has.
+-- A second start that is given back is noted, and counts as no attempt and no loss. When its owner gives a subtask back,
+-- the second start is the owner from then on, in place of the queue, unless it is given back in the same call or the bound
+-- is reached: what was tried so often has failed, whoever else still tries. See second_starts.sql.
+-- What is given is joined with what is locked, and nothing else: with the table in the same join, the planner, which cannot
+-- know how many are given, compares each with each (2 s for 2,000 instead of 0.1).
 -- Tasks are locked before acquirements, as cancelling does, so that the two never wait for each other in a ring; the
 -- lock also makes a pause that happens meanwhile visible here.
 WITH given AS MATERIALIZED (
     SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::float8[], $9::float8[],
         $10::jsonb[])
         AS given (acquirement_id, executor_id, entry, reason, message, delay_seconds, avoid_seconds, detail)
+), concerned AS MATERIALIZED (
+    SELECT held.acquirement_id, held.task_id FROM minion_subtask_acquirement AS held JOIN given USING (acquirement_id)
+    UNION
+    SELECT held.acquirement_id, held.task_id FROM minion_subtask_acquirement AS held
+    JOIN given ON held.second_id = given.acquirement_id
 ), task AS MATERIALIZED (
     SELECT task_id, lane, priority, paused, CASE kind WHEN 'command'
         THEN (specification -> 'parameters' ->> 'retries')::int + 1 ELSE $7::int END AS max_attempts
     FROM minion_task
-    WHERE task_id IN (SELECT task_id FROM minion_subtask_acquirement JOIN given USING (acquirement_id))
+    WHERE task_id IN (SELECT task_id FROM concerned)
     ORDER BY task_id
     FOR SHARE
 ), owned AS MATERIALIZED (
-    SELECT held.acquirement_id FROM minion_subtask_acquirement AS held
-    JOIN given ON held.acquirement_id = given.acquirement_id AND held.executor_id = given.executor_id
+    SELECT held.* FROM minion_subtask_acquirement AS held
+    JOIN concerned USING (acquirement_id)
     WHERE held.task_id = ANY (ARRAY(SELECT task_id FROM task))
     ORDER BY held.acquirement_id
     FOR UPDATE OF held
+), leaving AS MATERIALIZED (
+    SELECT given.* FROM owned
+    JOIN given ON owned.acquirement_id = given.acquirement_id AND owned.executor_id = given.executor_id
+), stopped AS MATERIALIZED (
+    SELECT owned.acquirement_id AS owner_id, owned.task_id, owned.subtask_id, owned.attempt, owned.losses, given.*
+    FROM owned JOIN given ON owned.second_id = given.acquirement_id AND owned.second_executor_id = given.executor_id
 ), ended AS (
-    DELETE FROM minion_subtask_acquirement AS held USING owned, given, task
-    WHERE held.acquirement_id = owned.acquirement_id AND held.acquirement_id = given.acquirement_id
-        AND held.task_id = task.task_id
-    RETURNING held.*, given.entry, given.reason, given.message, given.delay_seconds, given.avoid_seconds, given.detail,
-        task.lane, task.priority, task.paused, task.max_attempts
-), judged AS (
+    DELETE FROM minion_subtask_acquirement AS held USING leaving, task
+    WHERE held.acquirement_id = leaving.acquirement_id AND held.task_id = task.task_id
+    RETURNING held.*, leaving.entry, leaving.reason, leaving.message, leaving.delay_seconds, leaving.avoid_seconds,
+        leaving.detail, task.lane, task.priority, task.paused, task.max_attempts
+), cleared AS (
+    -- What its executor never heard of was not started.
+    UPDATE minion_subtask_acquirement AS held SET second_id = NULL, second_executor_id = NULL,
+        second_since = CASE WHEN stopped.reason NOT IN ('not_delivered', 'answer_lost') THEN held.second_since END
+    FROM stopped
+    WHERE held.acquirement_id = stopped.owner_id AND stopped.owner_id NOT IN (SELECT acquirement_id FROM ended)
+), counted AS (
     SELECT *, attempt + (entry = 'fault')::int AS attempts, losses + (entry = 'lost')::int AS lost_owners,
         CASE WHEN entry = 'fault' THEN avoid || executor_id ELSE avoid END AS tried_by
     FROM ended
+), judged AS (
+    SELECT *, attempts >= max_attempts OR lost_owners >= $8 AS is_over,
+        second_id IS NOT NULL AND second_id NOT IN (SELECT acquirement_id FROM stopped) AS has_second
+    FROM counted
 ), noted AS (
     INSERT INTO minion_subtask_ledger
         (task_id, subtask_id, entry, executor_id, acquirement_id, attempt, losses, reason, message, waited_seconds, detail)
@@ -265,9 +290,21 @@ WITH given AS MATERIALIZED (
         SELECT *, entry AS said, reason AS why, waited_seconds AS waited, 1 AS place FROM judged
         UNION ALL
         SELECT *, CASE retry WHEN 'rows' THEN 'done' ELSE 'failed' END, CASE WHEN lost_owners >= $8 THEN 'owners_lost' ELSE reason END, NULL, 2 FROM judged
-        WHERE attempts >= max_attempts OR lost_owners >= $8
+        WHERE is_over
     ) AS entries
     ORDER BY place, task_id, subtask_id
+), noted_seconds AS (
+    INSERT INTO minion_subtask_ledger
+        (task_id, subtask_id, entry, executor_id, acquirement_id, attempt, losses, reason, message, detail)
+    SELECT task_id, subtask_id, entry, executor_id, acquirement_id, attempt, losses, reason, message, detail FROM stopped
+), taken_over AS (
+    INSERT INTO minion_subtask_acquirement
+        (acquirement_id, team, project, task_name, subtask_id, task_id, executor_id, attempt, losses, cursor, acquired_at,
+        avoid, retry, second_since)
+    OVERRIDING SYSTEM VALUE
+    SELECT second_id, team, project, task_name, subtask_id, task_id, second_executor_id, attempts, lost_owners, cursor,
+        second_since, tried_by, retry, second_since
+    FROM judged WHERE has_second AND NOT is_over
 ), again AS (
     INSERT INTO minion_subtask_queue (lane, priority, task_id, first_subtask, next_subtask, end_subtask, attempt, losses,
         cursor, retry, ready, not_before, waiting_since, avoid, avoid_until)
@@ -278,10 +315,14 @@ WITH given AS MATERIALIZED (
         tried_by,
         CASE WHEN tried_by IS NOT NULL THEN now() + make_interval(
             secs => CASE WHEN avoid_seconds > 0 THEN greatest(0, delay_seconds) + avoid_seconds ELSE 0 END) END
-    FROM judged WHERE attempts < max_attempts AND lost_owners < $8
+    FROM judged WHERE NOT is_over AND NOT has_second
     ORDER BY task_id, subtask_id
 )
-SELECT acquirement_id, task_id, subtask_id, executor_id, (attempts < max_attempts AND lost_owners < $8) AS queued FROM judged;
+SELECT acquirement_id, task_id, subtask_id, executor_id, NOT is_over AND NOT has_second AS queued,
+    NOT is_over AND has_second AS goes_on
+FROM judged
+UNION ALL
+SELECT acquirement_id, task_id, subtask_id, executor_id, false, true FROM stopped;
 
 -- promote_due
 -- Make ranges ready whose time has come; those of paused tasks wait until they are resumed.
@@ -306,22 +347,34 @@ WHERE queue.range_id = free.range_id
 RETURNING queue.range_id, queue.ready;
 
 -- held_by
--- What an executor holds, if this is its running session.
-SELECT held.acquirement_id, held.task_id, held.subtask_id, held.acquired_at < now() - interval '1 minute' AS settled
-FROM minion_subtask_acquirement AS held
-JOIN minion_executor AS executor USING (executor_id)
-WHERE held.executor_id = $1 AND executor.session = $2;
+-- What an executor holds, if this is its running session; at least one row, for the newest acquirement that there is.
+-- That is read from the sequence, which gives numbers in order whoever commits first: by the table, one that is being
+-- inserted by an older statement would come to light later with a lower number. Second starts are held like the others.
+SELECT newest.newest, held.acquirement_id, held.since < now() - interval '1 minute' AS settled
+FROM (
+    SELECT coalesce(pg_sequence_last_value('minion_subtask_acquirement_acquirement_id_seq'::regclass), 0) AS newest
+) AS newest
+LEFT JOIN (
+    SELECT acquirement_id, acquired_at AS since FROM minion_subtask_acquirement WHERE executor_id = $1
+    UNION ALL
+    SELECT second_id, second_since FROM minion_subtask_acquirement WHERE second_executor_id = $1
+) AS held ON EXISTS (SELECT FROM minion_executor WHERE executor_id = $1 AND session = $2);
 
 -- held_in_any_session
 -- All that an executor holds, for taking it away.
-SELECT acquirement_id FROM minion_subtask_acquirement WHERE executor_id = $1;
+SELECT acquirement_id FROM minion_subtask_acquirement WHERE executor_id = $1
+UNION ALL
+SELECT second_id FROM minion_subtask_acquirement WHERE second_executor_id = $1;
 
 -- assignment_of
 -- What fresh links are signed for: the subtask behind an acquirement that the executor still owns.
 SELECT held.task_id, held.subtask_id, held.cursor, held.attempt, subtask.object
-FROM minion_subtask_acquirement AS held
-JOIN minion_subtask AS subtask USING (task_id, subtask_id)
-WHERE held.acquirement_id = $1 AND held.executor_id = $2;
+FROM (
+    SELECT * FROM minion_subtask_acquirement WHERE acquirement_id = $1 AND executor_id = $2
+    UNION ALL
+    SELECT * FROM minion_subtask_acquirement WHERE second_id = $1 AND second_executor_id = $2
+) AS held
+JOIN minion_subtask AS subtask USING (task_id, subtask_id);
 
 -- lock_silent_executors
 -- Executors that hold subtasks and gave no sign of life for $1 seconds. FOR UPDATE re-reads the row, so that a late
@@ -329,7 +382,12 @@ WHERE held.acquirement_id = $1 AND held.executor_id = $2;
 -- to be called offline.
 WITH busy AS MATERIALIZED (
     SELECT executor_id, bool_or(task_id NOT IN (SELECT task_id FROM minion_task WHERE keeps_owner AND ended_at IS NULL)) AS may_lose
-    FROM minion_subtask_acquirement GROUP BY executor_id
+    FROM (
+        SELECT executor_id, task_id FROM minion_subtask_acquirement
+        UNION ALL
+        SELECT second_executor_id, task_id FROM minion_subtask_acquirement WHERE second_id IS NOT NULL
+    ) AS held
+    GROUP BY executor_id
 )
 SELECT executor.executor_id, executor.name, extract(epoch FROM now() - executor.last_seen_at)::float8 AS silent_seconds
 FROM busy JOIN minion_executor AS executor USING (executor_id)
@@ -341,7 +399,9 @@ FOR UPDATE OF executor SKIP LOCKED;
 -- What the executors in $1 hold and lose by silence.
 SELECT acquirement_id, executor_id FROM minion_subtask_acquirement
 WHERE executor_id = ANY ($1::bigint[])
-    AND task_id NOT IN (SELECT task_id FROM minion_task WHERE keeps_owner AND ended_at IS NULL);
+    AND task_id NOT IN (SELECT task_id FROM minion_task WHERE keeps_owner AND ended_at IS NULL)
+UNION ALL
+SELECT second_id, second_executor_id FROM minion_subtask_acquirement WHERE second_executor_id = ANY ($1::bigint[]);
 
 -- has_ready
 -- Whether something waits that these lanes could have been given: a racer held it locked when we looked.

@@ -61,6 +61,9 @@ WHERE state <> 'offline' AND last_seen_at < now() - make_interval(secs => $1)
     AND NOT EXISTS (
         SELECT FROM minion_subtask_acquirement AS held WHERE held.executor_id = minion_executor.executor_id
     )
+    AND NOT EXISTS (
+        SELECT FROM minion_subtask_acquirement AS held WHERE held.second_executor_id = minion_executor.executor_id
+    )
 RETURNING executor_id;
 
 -- list_executors
@@ -72,7 +75,13 @@ FROM minion_executor AS executor
 CROSS JOIN LATERAL (
     SELECT count(*)::int AS holds,
         coalesce(array_agg(DISTINCT team || '/' || project || '/' || task_name), '{}') AS current
-    FROM minion_subtask_acquirement AS acquirement WHERE acquirement.executor_id = executor.executor_id
+    FROM (
+        SELECT team, project, task_name FROM minion_subtask_acquirement AS owned
+        WHERE owned.executor_id = executor.executor_id
+        UNION ALL
+        SELECT team, project, task_name FROM minion_subtask_acquirement AS second
+        WHERE second.second_executor_id = executor.executor_id
+    ) AS acquirement
 ) AS held
 LEFT JOIN (
     SELECT executor_id, sum(rows - kept_rows)::bigint AS rows_last_minute, count(*)::int AS parts
@@ -110,6 +119,12 @@ SELECT EXISTS (
     WHERE executor_id <> $1 AND state IN ('starting', 'idle', 'busy') AND $2 = ANY (kinds) AND $3 = ANY (engines)
         AND memory_mb >= $4 AND (teams IS NULL OR $5 = ANY (teams))
 ) AS able;
+
+-- able_executors
+-- How many executors are not offline and could do a subtask of this kind ($1), engine ($2), memory ($3), team ($4).
+SELECT count(*)::int AS able FROM minion_executor
+WHERE state <> 'offline' AND $1 = ANY (kinds) AND $2 = ANY (engines) AND memory_mb >= $3
+    AND (teams IS NULL OR $4 = ANY (teams));
 
 -- prune_heartbeats
 -- A bounded number, so that the first run after a long pause is no long transaction.

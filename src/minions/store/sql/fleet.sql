@@ -22,7 +22,13 @@ FROM counted LEFT JOIN page ON true LEFT JOIN minion_executor AS executor ON exe
 LEFT JOIN LATERAL (
     SELECT count(*)::int AS holds,
         coalesce(array_agg(DISTINCT team || '/' || project || '/' || task_name), '{}') AS current
-    FROM minion_subtask_acquirement AS acquirement WHERE acquirement.executor_id = page.executor_id
+    FROM (
+        SELECT team, project, task_name FROM minion_subtask_acquirement AS owned
+        WHERE owned.executor_id = page.executor_id
+        UNION ALL
+        SELECT team, project, task_name FROM minion_subtask_acquirement AS second
+        WHERE second.second_executor_id = page.executor_id
+    ) AS acquirement
 ) AS held ON true
 LEFT JOIN (
     SELECT executor_id, sum(rows - kept_rows) AS rows, count(*)::int AS parts
@@ -35,8 +41,14 @@ ORDER BY page.place, page.executor_id;
 SELECT task_id, team, project, task_name, subtask_id, attempt, acquired_at,
     CASE WHEN subtask.range_end > subtask.range_start
         THEN (held.cursor - subtask.range_start)::float8 / (subtask.range_end - subtask.range_start) END AS share
-FROM minion_subtask_acquirement AS held JOIN minion_subtask AS subtask USING (task_id, subtask_id)
-WHERE held.executor_id = $1 ORDER BY held.acquirement_id LIMIT 100;
+FROM (
+    SELECT acquirement_id, task_id, team, project, task_name, subtask_id, attempt, acquired_at, cursor
+    FROM minion_subtask_acquirement WHERE executor_id = $1
+    UNION ALL
+    SELECT second_id, task_id, team, project, task_name, subtask_id, attempt, second_since, cursor
+    FROM minion_subtask_acquirement WHERE second_executor_id = $1
+) AS held JOIN minion_subtask AS subtask USING (task_id, subtask_id)
+ORDER BY held.acquirement_id LIMIT 100;
 
 -- heartbeat_changes
 -- An executor's heartbeats of the last day where its state changed, or where none had come for more than $2 seconds.

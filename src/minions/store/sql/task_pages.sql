@@ -133,7 +133,7 @@ WHERE task_id = $1 AND entry = 'cancelled' AND superseded_at IS NULL AND subtask
 SELECT subtask.subtask_id, subtask.object, subtask.range_start, subtask.range_end,
     CASE WHEN held.acquirement_id IS NOT NULL THEN 'acquired'
         WHEN ended.subtask_id + ended.subtasks > subtask.subtask_id THEN ended.entry ELSE 'queued' END AS state,
-    held.executor_id AS holder, held.cursor, held.acquired_at, ended.executor_id AS ended_by,
+    held.executor_id AS holder, held.second_executor_id, held.cursor, held.acquired_at, ended.executor_id AS ended_by,
     ended.subtask_id + ended.subtasks > subtask.subtask_id AS is_ended, ended.reason, ended.at AS ended_at,
     coalesce(held.attempt, CASE WHEN ended.subtask_id = subtask.subtask_id THEN ended.attempt END, waiting.attempt, 0)
         AS attempt,

@@ -1,8 +1,8 @@
 -- insert_task
 -- Store a task as submitted. Returns nothing when its name or its Idempotency-Key is taken.
 INSERT INTO minion_task (team, project, task_name, kind, engine, model, lane, priority, specification, idempotency_key,
-    request_sha256, created_by, input_bytes, keeps_owner)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+    request_sha256, created_by, input_bytes, keeps_owner, second_start)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 ON CONFLICT DO NOTHING
 RETURNING task_id;
 
@@ -110,8 +110,8 @@ CROSS JOIN LATERAL (
 WHERE parts.rows >= 100 AND parts.failed_rows > parts.rows * limited.share;
 
 -- open_lanes
--- Lanes of tasks that are not ended, with how many tasks each has.
-SELECT lane, count(*)::int AS tasks FROM minion_task
+-- Lanes of tasks that are not ended, with whether one of them may be started a second time.
+SELECT lane, bool_or(second_start) AS second_start FROM minion_task
 WHERE state IN ('submitted', 'splitting', 'running', 'finishing') AND NOT paused
 GROUP BY lane;
 
@@ -139,6 +139,23 @@ WHERE state IN ('splitting', 'running') AND NOT paused AND team = ANY ($1::text[
     AND task_id <> ALL ($3::bigint[])
     AND EXISTS (SELECT FROM minion_subtask_queue AS queue WHERE queue.task_id = task.task_id AND queue.ready)
 ORDER BY priority, task_id LIMIT 64;
+
+-- task_faults
+-- Faults of a task since it was handed in or retried last, by code, each with the message that was told most often.
+-- Asked of tasks without a part, so that its ledger is short.
+SELECT reason AS code, mode() WITHIN GROUP (ORDER BY message) AS message, count(*)::int AS faults,
+    count(DISTINCT executor_id)::int AS executors
+FROM minion_subtask_ledger AS ledger
+WHERE task_id = $1 AND entry = 'fault' AND at > coalesce(
+    (SELECT max(at) FROM minion_subtask_ledger AS earlier WHERE earlier.task_id = $1 AND earlier.entry = 'retried'),
+    '-infinity')
+GROUP BY reason ORDER BY faults DESC, reason;
+
+-- set_aside_causes
+-- Why subtasks of a task were set aside: by code and message, the most frequent first.
+SELECT reason AS code, message, count(*)::int AS subtasks FROM minion_subtask_ledger
+WHERE task_id = $1 AND entry = 'failed' AND superseded_at IS NULL
+GROUP BY reason, message ORDER BY subtasks DESC, reason, message LIMIT $2;
 
 -- pin_task
 -- The first part fixes what all executors of the task must agree on.
@@ -216,14 +233,24 @@ WHERE part.task_id = ANY ($1::bigint[]) AND part.entry = 'part' AND part.superse
 GROUP BY part.task_id, code ORDER BY rows DESC, code;
 
 -- running_shares
--- How far the subtasks under way are, in subtasks, and how many executors hold some, of each task in $1; a whole
--- compressed file counts nothing until it is done.
-SELECT held.task_id, count(DISTINCT held.executor_id)::int AS executors,
-    coalesce(sum((held.cursor - subtask.range_start)::float8 / (subtask.range_end - subtask.range_start)), 0)::float8
+-- How far the subtasks are that were begun and not ended, in subtasks, and how many executors hold some, of each task
+-- in $1; a whole compressed file counts nothing until it is done. Those that were given back lie among all that waits:
+-- they are looked for only in tasks that gave some back.
+SELECT begun.task_id, count(DISTINCT begun.executor_id)::int AS executors,
+    coalesce(sum((begun.cursor - subtask.range_start)::float8 / (subtask.range_end - subtask.range_start)), 0)::float8
     AS share
-FROM minion_subtask_acquirement AS held JOIN minion_subtask AS subtask USING (task_id, subtask_id)
-WHERE held.task_id = ANY ($1::bigint[])
-GROUP BY held.task_id;
+FROM (
+    SELECT task_id, subtask_id, executor_id, cursor FROM minion_subtask_acquirement WHERE task_id = ANY ($1::bigint[])
+    UNION ALL
+    SELECT wanted.task_id, queue.first_subtask, NULL, queue.cursor FROM unnest($1::bigint[]) AS wanted (task_id)
+    CROSS JOIN LATERAL (
+        SELECT FROM minion_subtask_ledger AS trouble
+        WHERE trouble.task_id = wanted.task_id AND entry IN ('released', 'lost', 'fault', 'failed', 'cancelled') LIMIT 1
+    ) AS troubled
+    JOIN minion_subtask_queue AS queue ON queue.task_id = wanted.task_id AND queue.cursor IS NOT NULL
+) AS begun
+JOIN minion_subtask AS subtask USING (task_id, subtask_id)
+GROUP BY begun.task_id;
 
 -- recent_rates
 -- Rows a second committed over the last minute, or since the start, of each task in $1.

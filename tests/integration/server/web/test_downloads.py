@@ -116,15 +116,3 @@ def test_a_part_that_was_changed_is_never_sent(server: str, browser: httpx.Clien
         parts[0].write_bytes(first)
         assert get(browser, task.id, "jsonl").content == whole
     hand.close()
-
-
-def test_a_task_without_rows_gives_an_empty_file(server: str, browser: httpx.Client, tmp_path: Path) -> None:
-    (tmp_path / "in.jsonl").write_bytes(b"\n")
-    hand = HandExecutor(server)
-    with Client(server, ADMIN) as client:
-        task = client.embed(tmp_path / "in.jsonl", model="hf:a/b", name="none")
-        hand.work_off()
-        task.wait(timeout=60)
-        assert get(browser, task.id, "jsonl").content == b""
-        assert _parquet.read_table(io.BytesIO(get(browser, task.id, "parquet").content)).num_rows == 0
-    hand.close()

@@ -153,7 +153,7 @@ async def test_sending_the_form_twice_makes_one_task(served: Served) -> None:
         ({"project": "-"}, "project", "is not a name"),
         ({"task_name": "Ä"}, "task_name", "is not a name"),
         ({"priority": "soon"}, "priority", "whole number"),
-        ({"dimensions": "0"}, "dimensions", "must be greater"),
+        ({"dimensions": "0"}, "dimensions", "must be at least"),
         ({"kind": "complete", "model": "ollama:x", "prompt": "no braces"}, "prompt", "names no {column}"),
         ({"kind": "complete", "model": "ollama:x", "prompt": "{nope}"}, "prompt", "no column 'nope'"),
         ({"kind": "complete", "model": "ollama:x", "max_tokens": "9999"}, "max_tokens", "smaller"),

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
+from typing import Any, cast
 
 import httpx
+import pytest
+from fastapi import FastAPI
 
+from minions.server.main import listening_config
+from minions.server.web.failures import MOST_FROM_ONE
 from minions.server.web.signing_in import SESSION_SECONDS
 from tests.integration.server.driving import Served, ok, problem
-from tests.integration.server.web.browsing import FROM_HERE, browser, post, signed_in, text_of, words
+from tests.integration.server.web.browsing import ACCEPT, FROM_HERE, browser, post, signed_in, text_of, words
 
 
 async def link(served: Served, **request: str) -> str:
@@ -40,6 +46,9 @@ async def test_over_tls_the_cookie_stays_there(served: Served) -> None:
     )
     assert answer.headers["set-cookie"].startswith("__Host-minions-")
     assert "Secure" in answer.headers["set-cookie"]
+    cookie = answer.headers["set-cookie"].partition(";")[0]
+    page = await client.get("/", headers={"X-Forwarded-Proto": "https", "Cookie": cookie})
+    assert "minions executor --server https://server" in words(page.text)  # to be copied, so as seen from outside
 
 
 async def test_a_wrong_token_is_told_beside_the_field(served: Served) -> None:
@@ -63,12 +72,48 @@ async def test_a_stranger_cannot_send_much(served: Served) -> None:
     assert "16,384 bytes" in words(answer.text)
 
 
-async def test_guessing_is_slowed_down_and_a_good_token_waits_with_the_rest(served: Served) -> None:
-    client = browser(served)
-    for _ in range(20):
-        assert (await post(client, "/sign-in", token="mns_guess")).status_code == 403
-    answer = await post(client, "/sign-in", token="mns_admin")
+async def guess(client: httpx.AsyncClient, times: int, **headers: str) -> None:
+    for _ in range(times):
+        answer = await client.post("/sign-in", data={"token": "mns_guess"}, headers=FROM_HERE | headers)
+        assert answer.status_code == 403
+
+
+def browser_at(app: Any, address: str) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(app=app, client=(address, 40_000))
+    return httpx.AsyncClient(transport=transport, base_url="http://server", headers=ACCEPT, timeout=40)
+
+
+def as_served(served: Served, **changed: Any) -> Any:
+    """The application with all that a server process puts around it."""
+    config = listening_config(cast("FastAPI", served.transport.app), replace(served.settings, **changed))
+    config.load()
+    return cast("Any", config).loaded_app
+
+
+async def test_who_guesses_waits_and_nobody_else(served: Served) -> None:
+    app = served.transport.app
+    guessing, honest = browser_at(app, "198.51.100.7"), browser_at(app, "198.51.100.8")
+    await guess(guessing, MOST_FROM_ONE)
+    answer = await post(guessing, "/sign-in", token="mns_admin")
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "60")
+    assert (await post(honest, "/sign-in", token="mns_admin")).status_code == 303
+
+
+@pytest.mark.parametrize(("trusted", "status"), [((), 429), (("10.0.0.0/8",), 303)])
+async def test_a_proxy_tells_clients_apart_only_when_it_is_trusted(
+    served: Served, trusted: tuple[str, ...], status: int
+) -> None:
+    behind = browser_at(as_served(served, trusted_proxies=trusted), "10.0.0.5")
+    await guess(behind, MOST_FROM_ONE, **{"X-Forwarded-For": "198.51.100.7"})
+    headers = FROM_HERE | {"X-Forwarded-For": "198.51.100.8"}
+    assert (await behind.post("/sign-in", data={"token": "mns_admin"}, headers=headers)).status_code == status
+
+
+async def test_nobody_gains_tries_by_naming_other_addresses(served: Served) -> None:
+    client = browser_at(as_served(served), "127.0.0.1")
+    for number in range(MOST_FROM_ONE):
+        await guess(client, 1, **{"X-Forwarded-For": f"198.51.100.{number}"})
+    assert (await post(client, "/sign-in", token="mns_admin")).status_code == 429
 
 
 FROM_ELSEWHERE: list[dict[str, str]] = [
@@ -103,6 +148,24 @@ async def test_of_two_who_open_a_link_together_one_is_signed_in(served: Served) 
     path = await link(served)
     answers = await asyncio.gather(*(browser(served).get(path) for _ in range(8)))
     assert sorted(answer.status_code for answer in answers) == [303] + [403] * 7
+
+
+async def test_a_link_leaves_a_session_alone_that_reaches_no_less(served: Served) -> None:
+    """And it is used up all the same."""
+    client = await signed_in(served)
+    weaker = served.as_bearer(await served.token(name="of search", scope="submit", teams=["search"]))
+    path = (await ok(weaker.post("/api/v1/sign-in-links", json={"path": "/executors"}), 201))["path"]
+    answer = await client.get(path)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/executors")
+    assert "set-cookie" not in answer.headers
+    assert "Signed in as first admin (admin)" in words(await text_of(client, "/settings"))
+    assert (await browser(served).get(path)).status_code == 403
+
+
+async def test_a_link_that_reaches_more_takes_the_place_of_a_session(served: Served) -> None:
+    client = await signed_in(served, await served.token(name="of search", scope="submit", teams=["search"]))
+    assert (await client.get(await link(served))).status_code == 303
+    assert "Signed in as first admin (admin)" in words(await text_of(client, "/settings"))
 
 
 async def test_a_link_that_is_too_old_is_used_up_for_nothing(served: Served) -> None:
@@ -152,8 +215,8 @@ async def test_a_forged_or_foreign_cookie_is_nobody(served: Served) -> None:
 
 async def test_the_api_takes_no_cookie(served: Served) -> None:
     client = await signed_in(served)
-    await problem(client.get("/api/v1/tokens"), 403)
-    await problem(client.post("/api/v1/tokens", json={"name": "x", "scope": "admin"}, headers=FROM_HERE), 403)
+    await problem(client.get("/api/v1/tokens"), 401)
+    await problem(client.post("/api/v1/tokens", json={"name": "x", "scope": "admin"}, headers=FROM_HERE), 401)
 
 
 async def test_pages_take_no_bearer(served: Served) -> None:

@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from html import unescape
 
 import httpx
 
-from minions.domain.names import number_of
-from minions.domain.task import Counts
-from minions.server.deployment import read_task
-from minions.server.tallies import Tallies, counts_of
-from minions.store import tasks
-from tests.integration.server.driving import Served, ok, request_for, show, submit, until, upload
+from tests.integration.server.driving import Served, ok, show, submit, until, upload
 from tests.integration.server.web.browsing import post, signed_in, text_of, words
-from tests.integration.server.web.working import work, worker
+from tests.integration.server.web.working import embedded, jsonl, work, worker
 
 HOSTILE = "<script>alert('x')</script>\"onload=\"&amp;"
 TABS = ("", "/subtasks", "/results", "/errors", "/configuration", "/activity")
-
-
-def jsonl(*texts: str) -> bytes:
-    return b"".join(json.dumps({"id": f"p{at}", "text": text}).encode() + b"\n" for at, text in enumerate(texts))
-
-
-async def embedded(served: Served, *texts: str, subtask_bytes: int = 200, **given: str) -> str:
-    """A task over these texts, done to its end; returns its id."""
-    data = await upload(served.client, jsonl(*texts), "texts.jsonl")
-    task = await submit(served.client, 1, inputs=[data], subtask_bytes=subtask_bytes, **given)
-    await until(served.client, task["id"], "running")
-    await work(await worker(served))
-    await until(served.client, task["id"], "completed", "failed")
-    return task["id"]
 
 
 async def test_every_tab_is_there_before_anything_ran(served: Served) -> None:
@@ -85,7 +65,9 @@ async def test_a_task_can_be_paused_resumed_and_cancelled_without_a_script(serve
     assert "Cancelled" in words(page)
     assert 'data-live="tsk' not in page  # nothing will change any more
     assert "stays as it is" in words(await text_of(client, f"/tasks/{task}/cancel"))
-    assert (await post(client, f"/tasks/{task}/pause")).status_code == 409
+    refused = await post(client, f"/tasks/{task}/pause")
+    assert refused.status_code == 409
+    assert f'<a class="button primary" href="/tasks/{task}">The task</a>' in refused.text
 
 
 async def test_a_form_of_another_site_changes_nothing(served: Served) -> None:
@@ -170,48 +152,6 @@ async def test_subtasks_are_paged_and_filtered_by_where_they_stand(served: Serve
     assert dots[1] == "d" * 60 + "c" * (total - 60)
 
 
-async def test_results_show_vectors_beside_their_texts_and_pages_meet(served: Served) -> None:
-    texts = [f"text {number:03d}" for number in range(120)]
-    task = await embedded(served, *texts, subtask_bytes=900)
-    client = await signed_in(served)
-    page = await text_of(client, f"/tasks/{task}/results")
-    said = words(page)
-    assert "[8.0000, 116.0000]" in said
-    assert "2 numbers, norm" in said
-    seen: list[str] = []
-    starts: list[str] = []
-    while True:
-        found = re.findall(r'<div class="given"><p>(text \d+)</p>', page)
-        assert len(found) <= 50
-        starts.append(found[0])
-        seen += found
-        following = re.search(r'rel="next" href="([^"]+)"', page)
-        if following is None:
-            break
-        page = await text_of(client, unescape(following[1]))
-    assert seen == texts
-    assert "Rows 100 to 119, counted from 0" in words(page)
-    for first in reversed(starts[:-1]):
-        earlier = re.search(r'rel="prev" href="([^"]+)"', page)
-        assert earlier
-        page = await text_of(client, unescape(earlier[1]))
-        assert re.findall(r'<div class="given"><p>(text \d+)</p>', page)[0] == first
-    assert 'rel="prev"' not in page
-
-
-async def test_a_row_of_a_completed_task_is_found_by_its_number(served: Served) -> None:
-    task = await embedded(served, *[f"text {number:03d}" for number in range(60)], subtask_bytes=300)
-    client = await signed_in(served)
-    for row in (0, 17, 59):
-        page = await text_of(client, f"/tasks/{task}/results?row={row}")
-        assert re.findall(r'<div class="given"><p>(text \d+)</p>', page)[0] == f"text {row:03d}"
-    assert "There is no row 60: the results have 60 rows" in words(
-        await text_of(client, f"/tasks/{task}/results?row=60")
-    )
-    for odd in ("-1", "x", "9" * 30):
-        assert "text 000" in await text_of(client, f"/tasks/{task}/results?row={odd}")
-
-
 async def test_hostile_rows_names_and_columns_stay_text(served: Served) -> None:
     data = await upload(served.client, jsonl(HOSTILE, "") + b"<b>no json</b>\n", "<img src=x>.jsonl")
     task = await submit(served.client, inputs=[data], subtask_bytes=10_000, task_name="hostile")
@@ -226,83 +166,6 @@ async def test_hostile_rows_names_and_columns_stay_text(served: Served) -> None:
         assert "mac<script>" not in page
         assert "<b>no json" not in page
     assert HOSTILE in words(await text_of(client, f"/tasks/{task['id']}/results"))
-
-
-async def test_replies_stand_beside_their_prompts_and_long_ones_are_cut(served: Served) -> None:
-    data = await upload(served.client, jsonl("short", "long " * 600), "prompts.jsonl")
-    request = await request_for(served.client, 1, inputs=[data], model="ollama:x", subtask_bytes=10_000)
-    request["parameters"] = {"kind": "complete", "prompt": "Say {text}!", "id": "id"}
-    task = (await ok(served.client.post("/api/v1/tasks", json=request), 201))["id"]
-    await until(served.client, task, "running")
-    await work(await worker(served))
-    await until(served.client, task, "completed")
-    page = await text_of(await signed_in(served), f"/tasks/{task}/results")
-    said = words(page)
-    assert "Say short!" in said
-    assert "SAY SHORT!" in said
-    assert "3 tokens in, 2 out" in said
-    assert re.search(r"… [\d,]+ more characters", said)
-    assert len(page) < 60_000
-
-
-async def test_partial_results_of_a_running_task_are_shown_without_numbers_that_could_change(served: Served) -> None:
-    data = await upload(served.client, jsonl(*[f"text {number:03d}" for number in range(20)]))
-    task = (await submit(served.client, inputs=[data], subtask_bytes=200))["id"]
-    await until(served.client, task, "running")
-    await work(await worker(served), 2)
-    page = await text_of(await signed_in(served), f"/tasks/{task}/results")
-    assert "text 000" in page
-    assert "counted from 0" not in page
-    assert 'name="row"' not in page
-
-
-async def test_an_input_that_changed_is_said_and_a_part_that_is_gone_too(served: Served) -> None:
-    task = await embedded(served, "one", "two", "three")
-    client = await signed_in(served)
-    objects = served.deployment.objects
-    keys = [facts.key async for facts in objects.list("uploads")]
-    await objects.write(keys[0], b'{"id": "p0", "text": "another"}\n')
-    page = words(await text_of(client, f"/tasks/{task}/results"))
-    assert "The input was changed since" in page
-    assert "another" not in page
-    await objects.delete([facts.key async for facts in objects.list(f"tasks/{task}/parts")])
-    assert "Subtask 0:" in words(await text_of(client, f"/tasks/{task}/results"))
-    assert (await client.get(f"/tasks/{task}/errors")).status_code == 200
-
-
-async def test_errors_are_grouped_and_lead_to_a_row(served: Served) -> None:
-    texts = ["fine", "", "long", "fine", "", "fine"] * 5
-    task = await embedded(served, *texts, subtask_bytes=150)
-    client = await signed_in(served)
-    page = await text_of(client, f"/tasks/{task}/errors")
-    said = words(page)
-    assert "empty text 10" in said
-    assert "overflow 5" in said
-    assert "600 tokens, the window has 256" in said
-    link = re.search(r'<a href="([^"#]+)#(r[\d-]+)">texts.jsonl at (\d+)</a><span class="sub muted">600', page)
-    assert link
-    shown = await text_of(client, unescape(link[1]))
-    first = re.search(rf'(?s)<li id="{link[2]}" class="row failed">.*?</li>', shown)
-    assert first
-    assert "overflow" in first[0]
-    assert f"at {int(link[3]):,}" in first[0]
-    failed = await text_of(client, f"/tasks/{task}/results?only=failed")
-    assert failed.count('class="row failed"') == 15
-    assert failed.count('class="row"') == 0
-
-
-async def test_failed_rows_are_paged(served: Served) -> None:
-    task = await embedded(served, *[""] * 130, subtask_bytes=3000)
-    client = await signed_in(served)
-    page = await text_of(client, f"/tasks/{task}/results?only=failed")
-    seen: list[str] = []
-    while True:
-        seen += re.findall(r'<li id="(r[\d-]+)" class="row failed">', page)
-        following = re.search(r'rel="next" href="([^"]+)"', page)
-        if following is None:
-            break
-        page = await text_of(client, unescape(following[1]))
-    assert len(seen) == len(set(seen)) == 130
 
 
 async def test_failed_rows_are_retried_after_a_dry_run(served: Served) -> None:
@@ -356,55 +219,3 @@ async def test_the_configuration_says_what_the_task_is(served: Served) -> None:
     assert "model digest digest" in said
     assert "minions submit embed texts.jsonl" in said
     assert "http://server/api/v1/tasks" in said
-
-
-async def tallied(served: Served, task: str) -> tuple[Counts, Counts]:
-    """What the pages count, and what is counted from the ledger, the queue and the acquirements."""
-    async with served.deployment.database.connection() as connection:
-        found = await read_task(connection, number_of("tsk", task))
-        tally = (await served.deployment.tallies.read(connection, [found]))[found.task_id]
-        counted = await tasks.count(connection, found.task_id)
-        return counts_of(tally, found.subtask_count, counted.acquired), counted
-
-
-async def test_what_pages_count_is_what_there_is_through_a_retry(served: Served) -> None:
-    data = await upload(served.client, jsonl(*["fine", "", "long", "fine"] * 5))
-    task = (await submit(served.client, 1, inputs=[data], subtask_bytes=150))["id"]
-    await until(served.client, task, "running")
-    mac = await worker(served)
-    for _ in range(3):
-        await work(mac, 1)
-        ours, counted = await tallied(served, task)
-        assert ours == counted
-    await work(mac)
-    await until(served.client, task, "completed")
-    ours, counted = await tallied(served, task)
-    assert ours == counted
-    assert ours.failures == {"empty_text": 5, "overflow": 5}
-    await ok(served.client.post(f"/api/v1/tasks/{task}/retry", json={"codes": ["overflow"]}))
-    ours, counted = await tallied(served, task)
-    assert ours == counted
-    assert ours.queued > 0
-
-
-async def test_what_is_settled_is_not_read_again_and_what_comes_is_added(served: Served) -> None:
-    task = await embedded(served, *["fine", ""] * 6, subtask_bytes=100)
-    number = number_of("tsk", task)
-    await tallied(served, task)
-    async with served.deployment.database.connection() as connection:
-        # As if all of it had happened long ago, and one part had been counted before it was removed.
-        await connection.execute(
-            "UPDATE minion_subtask_ledger SET at = at - interval '1 hour' WHERE task_id = $1", number
-        )
-    served.deployment.tallies = Tallies()
-    before, _ = await tallied(served, task)
-    async with served.deployment.database.connection() as connection:
-        await connection.execute("DELETE FROM minion_subtask_ledger WHERE task_id = $1 AND subtask_id = 0", number)
-        await connection.execute(
-            "INSERT INTO minion_subtask_ledger (task_id, subtask_id, entry, part_start, part_end, rows, detail)"
-            " VALUES ($1, 0, 'part', 9000, 9001, 7, '{}')",
-            number,
-        )
-    after, _ = await tallied(served, task)
-    assert after.rows == before.rows + 7
-    assert after.failures == before.failures

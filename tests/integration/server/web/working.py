@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import struct
 from typing import Any
 
@@ -14,9 +15,24 @@ from minions.domain.specification import CompleteParameters, RowParameters
 from minions.formats.part import PartWriter
 from minions.formats.read import read_rows
 from minions.formats.source import MemorySource
-from tests.integration.server.driving import Served, Worker, ok
+from tests.integration.server.driving import Served, Worker, ok, submit, until, upload
 
 _PARAMETERS: TypeAdapter[RowParameters] = TypeAdapter(RowParameters)
+
+
+def jsonl(*texts: str) -> bytes:
+    """An input of these texts, with ids."""
+    return b"".join(json.dumps({"id": f"p{at}", "text": text}).encode() + b"\n" for at, text in enumerate(texts))
+
+
+async def embedded(served: Served, *texts: str, subtask_bytes: int = 200, **given: str) -> str:
+    """A task over these texts, done to its end; returns its id."""
+    data = await upload(served.client, jsonl(*texts), "texts.jsonl")
+    task = await submit(served.client, 1, inputs=[data], subtask_bytes=subtask_bytes, **given)
+    await until(served.client, task["id"], "running")
+    await work(await worker(served))
+    await until(served.client, task["id"], "completed", "failed")
+    return task["id"]
 
 
 async def worker(served: Served, name: str = "mac") -> Worker:

@@ -56,14 +56,15 @@ JOB = {
     ("kind", "said"),
     [
         (RegisterRequest, messages.register("a" * 32, "n", "", "1", {"cores": 2}, 2048)),
-        (AcquireRequest, messages.acquire(SESSION, ["acq_1"], ["tsk_1"], 20.0)),
+        (AcquireRequest, messages.acquire(SESSION, ["acq_1"], ["tsk_1"], 20.0, None)),
+        (AcquireRequest, messages.acquire(SESSION, ["acq_1"], ["tsk_1"], 20.0, "acq_7")),
         (
             HeartbeatRequest,
             messages.heartbeat(
-                SESSION, "busy", "r" * 900, ["acq_1"], {"tsk_1": "w" * 900}, {"slots": 1}, {"running": 1.0}
+                SESSION, "busy", "r" * 900, ["acq_1"], {"tsk_1": "w" * 900}, {"slots": 1}, {"running": 1.0}, "acq_7"
             ),
         ),
-        (ProgressRequest, messages.progress(SESSION, ["acq_1"])),
+        (ProgressRequest, messages.progress(SESSION, ["acq_1"], "acq_7")),
         (CommitRequest, SESSION.fields() | messages.commit(ASSIGNED, JOB, "d" * 64, 7, "1")),
         (FailRequest, messages.fail(SESSION, "acq_1", "command_failed", "x" * 5000, JOB)),
         (FailRequest, messages.fail(SESSION, "acq_1", "setup_failed", "no", None)),

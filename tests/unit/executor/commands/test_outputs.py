@@ -11,7 +11,7 @@ import pytest
 
 from minions.executor.commands.messages import Session
 from minions.executor.commands.outbox import Outbox
-from minions.executor.commands.outputs import OutputMissing, clear_output, take_output
+from minions.executor.commands.outputs import OutputMissing, OutputTooLarge, clear_output, take_output
 
 
 def tree(folder: Path, moment: int) -> Path:
@@ -40,6 +40,18 @@ def test_a_directory_made_elsewhere_at_another_time_has_the_same_hash(tmp_path: 
             ("b/x.sh", "0o755", ""),
             ("link", "0o777", "b/x.sh"),
         ]
+
+
+def test_what_the_object_store_does_not_take_stays_where_it_is(tmp_path: Path) -> None:
+    file, folder, target = tmp_path / "file", tree(tmp_path / "folder", 10**9), tmp_path / "target"
+    file.write_bytes(bytes(1001))
+    for place in (file, folder):
+        with pytest.raises(OutputTooLarge, match="more than 1,000 bytes"):
+            take_output(place, target, 1000)
+        assert place.exists()
+        assert not target.exists()
+    assert take_output(file, target, 1001).size_bytes == 1001
+    assert take_output(folder, target, 1 << 20).is_directory
 
 
 def test_a_change_in_a_directory_changes_its_hash(tmp_path: Path) -> None:

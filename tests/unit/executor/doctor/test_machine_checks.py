@@ -53,7 +53,7 @@ KNOWN = Facts(
     ],
 )
 def test_engines(versions: dict[str, str], kinds: tuple[str, ...], verdict: Verdict, says: str) -> None:
-    found = judge_engines(versions, kinds)
+    found = judge_engines(versions, kinds, is_asked=True)
     assert found.verdict is verdict
     assert says in found.says
 

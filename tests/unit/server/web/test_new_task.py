@@ -75,13 +75,13 @@ def test_everything_that_can_be_typed_reaches_the_request() -> None:
         ({**COMPLETE, "max_tokens": "9", "context_tokens": "64", "prompt": "{a!r}"}, "prompt", "plain column name"),
         ({**COMPLETE, "max_tokens": "5000"}, "max_tokens", "smaller than context_tokens"),
         ({**COMPLETE, "max_tokens": "many"}, "max_tokens", "whole number"),
-        ({**COMPLETE, "temperature": "11"}, "temperature", "less than or equal to 10"),
+        ({**COMPLETE, "temperature": "11"}, "temperature", "at most 10"),
         ({**COMPLETE, "output_schema": "{oops"}, "output_schema", "no JSON"),
         ({**COMPLETE, "think": "a lot"}, "think", ""),
-        ({**EMBED, "dimensions": "0"}, "dimensions", "greater than or equal to 1"),
+        ({**EMBED, "dimensions": "0"}, "dimensions", "at least 1"),
         ({**EMBED, "prompt_name": "query", "embed_prompt": "query: "}, "prompt_name", "not both"),
-        ({**EMBED, "max_failed_share": "2"}, "max_failed_share", "less than or equal to 1"),
-        ({**EMBED, "priority": "-1"}, "priority", "greater than or equal to 0"),
+        ({**EMBED, "max_failed_share": "2"}, "max_failed_share", "at most 1"),
+        ({**EMBED, "priority": "-1"}, "priority", "at least 0"),
         ({**EMBED, "output_format": "xls"}, "output_format", "parquet"),
         ({**EMBED, "input_format": "xls"}, "input_format", "jsonl"),
     ],
@@ -177,7 +177,7 @@ def test_what_is_said_beside_a_field_is_for_people() -> None:
     told = wrong(**COMPLETE | {"max_tokens": "lots", "temperature": "-4", "top_p": "much"})
     assert told == {
         "max_tokens": "write a whole number",
-        "temperature": "must be greater than or equal to 0",
+        "temperature": "must be at least 0",
         "top_p": "write a number",
     }
     assert wrong(**COMPLETE | {"prompt": "x"})["prompt"].startswith("the template names no {column}")

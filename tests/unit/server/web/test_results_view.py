@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from minions.domain.specification import CompleteParameters, EmbedParameters
 from minions.server.actions.read_results import PAGE_ROWS, Place, ResultRow, stretch
 from minions.server.web.views.results import ShownRow, excerpt, shorten, show_row
@@ -47,6 +49,23 @@ def test_a_reply_stands_beside_the_prompt_that_was_sent() -> None:
     assert (len(found.reply.text), found.reply.left) == (1600, 400)
     assert (found.tokens, found.finish_reason, found.truncated) == ("1,200 tokens in, 64 out", "length", True)
     assert found.kept == [("lang", excerpt("de", 120))]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_long"),
+    [("", False), ("word " * 60, False), ("word " * 90, True), ("a\n" * 8, False), ("a\n" * 9, True), ("\n" * 9, True)],
+)
+def test_a_text_is_long_by_its_lines_as_a_column_breaks_them(text: str, is_long: bool) -> None:
+    assert excerpt(text, 600).is_long is is_long
+
+
+def test_the_whole_row_is_shown_as_far_as_a_page_bears_it() -> None:
+    row = {"object": "in.jsonl", "position": 17, "status": "ok", "text": "r" * 5000, "note": "n" * 500}
+    found = show_row(ResultRow(PLACE, 9, row, input={"a": "x" * 300_000}), complete("{a}"), whole=True)
+    assert found.reply == excerpt("r" * 5000, 5000)
+    assert found.kept == [("note", excerpt("n" * 500, 500))]
+    assert found.input is not None
+    assert (len(found.input.text), found.input.left) == (200_000, 100_000)
 
 
 def test_a_failed_row_says_why_and_a_record_that_fits_nowhere_is_shown_as_it_is() -> None:

@@ -6,9 +6,13 @@ import ast
 import inspect
 import json
 import shlex
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from minions.client.client import Client
+from minions.client.inputs import opened_inputs
 from minions.commands.submit import complete, embed
 from minions.domain.specification import CompleteParameters, EmbedParameters
 from minions.server.web.views.same_task import TaskText, own_input, same_task, upload_id
@@ -80,12 +84,24 @@ def calls_of(text: str) -> dict[str, ast.Call]:
     }
 
 
+def inputs_of(call: ast.Call) -> Any:
+    return eval(compile(ast.Expression(call.args[0]), "inputs", "eval"), {"Path": Path})
+
+
+def test_the_python_names_files_as_the_client_takes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in put.csv").write_text("text\na\n")
+    given = inputs_of(calls_of(same_task(COMPLETE, "http://x").python)["complete"])
+    with opened_inputs(given, "text") as inputs:
+        assert [each.label for each in inputs] == ["in put.csv", "s3://b/k*"]
+
+
 def test_the_python_calls_what_exists_with_the_same_values() -> None:
     for task in (COMPLETE, EMBED):
         call = calls_of(same_task(task, "http://x").python)[task.parameters.kind]
         values: dict[str, Any] = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
         signature = inspect.signature(getattr(Client, task.parameters.kind))
-        signature.bind(None, ast.literal_eval(call.args[0]), **values)
+        signature.bind(None, inputs_of(call), **values)
         named = {name for name, each in signature.parameters.items() if each.kind is not each.VAR_KEYWORD}
         assert set(values) - named <= set(type(task.parameters).model_fields)
     call = calls_of(same_task(COMPLETE, "http://x").python)["complete"]

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from minions.domain.model_names import short_model
 from minions.domain.task_filter import TaskFilter
 from minions.server.actions.browse_tasks import GROUPS
 from minions.server.web.views.minutes import rates
-from minions.server.web.views.models import short_model
 from minions.server.web.views.progress import can, segments, state_of
 from minions.server.web.views.task_list import ListQuery, in_words
 from minions.wire.tasks import RowCounts, SubtaskCounts, TaskView

@@ -123,9 +123,10 @@ def test_what_is_no_zone_is_none(name: str | None) -> None:
 
 
 def test_sentence() -> None:
-    assert [texts.sentence(each) for each in ("", "wait a little", "Done.", " it ran? ")] == [
+    assert [texts.sentence(each) for each in ("", "wait a little", "Done.", " it ran? ", "a.jsonl is empty")] == [
         "",
         "Wait a little.",
         "Done.",
         "It ran?",
+        "a.jsonl is empty.",
     ]

@@ -78,8 +78,8 @@ async def _listing(visit: Visit) -> dict[str, Any]:
     state, text, after = visit.query("state"), visit.query("q"), visit.query("after")
     text = text[:_LONGEST_SEARCH] if text else None
     teams = visit.token.teams
-    listing = await visit.web.shared.get(
-        ("executors", state, text, after, visit.audience),
+    listing = await visit.shared_view(
+        ("executors", state, text, after),
         _FRESH_SECONDS,
         lambda: browse_executors(visit.deployment, teams, text=text, state=state, after=after, limit=_PER_PAGE),
     )
@@ -120,8 +120,8 @@ def pills(listing: ExecutorListing, query: Mapping[str, Any]) -> list[tuple[str,
 async def _detail(visit: Visit) -> dict[str, Any]:
     visit.web.history.refresh_soon()
     executor = visit.request.path_params["executor"]
-    found = await visit.web.shared.get(
-        ("executor", executor, visit.audience),
+    found = await visit.shared_view(
+        ("executor", executor),
         _DETAIL_FRESH_SECONDS,
         lambda: view_executor_detail(visit.deployment, visit.web.history, visit.token, executor),
     )

@@ -27,6 +27,7 @@ from minions.server.actions.preview_task import (
 from minions.server.actions.store_upload import StoredUpload, store_upload
 from minions.server.actions.submit_task import submit_task
 from minions.server.web.views.new_task import (
+    LABELS,
     MOST_PASTED,
     NewTaskForm,
     check_rows,
@@ -195,13 +196,12 @@ async def _look(visit: Visit, form: NewTaskForm) -> InputPreview | None:
 async def _form_page(visit: Visit, form: NewTaskForm, look: InputPreview | None, errors: Mapping[str, str]) -> Response:
     """The form as it was sent, with its errors: status 200, since the page is what was asked for, and a browser
     reports anything else as a fault of the page."""
-    models = await visit.web.shared.get(
-        ("models", visit.audience), 30.0, lambda: known_models(visit.deployment, visit.token)
-    )
+    models = await visit.shared_view(("models",), 30.0, lambda: known_models(visit.deployment, visit.token))
     key = form["key"] or secrets.token_hex(16)
     return visit.page(
         "tasks/new.html",
         errors=errors,
+        labels=LABELS,
         models=models,
         key=key,
         most_pasted=MOST_PASTED,
@@ -224,7 +224,7 @@ async def _shown(visit: Visit, form: NewTaskForm, look: InputPreview | None) -> 
         "samples": sample_rows(rows, row_parameters(request)) if request is not None else [],
         "check": check_rows(rows, row_parameters(request)) if request is not None and rows else None,
         "estimate": estimate,
-        "same": same_task(_text_of(form, request), str(visit.request.base_url).rstrip("/")) if request else None,
+        "same": same_task(_text_of(form, request), visit.server_address) if request else None,
         "request_known": request is not None,
     }
 

@@ -79,7 +79,7 @@ async def overview(visit: Visit) -> Response:
         tiles=tiles,
         active=active,
         alerts=alerts(figures, active),
-        commands=begin_commands(str(visit.request.base_url)),
+        commands=begin_commands(visit.server_address),
         empty=not figures.registered and not active and not past.paces(visit.token.teams),
         points=throughput(past.paces(visit.token.teams), visit.now) if past.is_ready else None,
         failures=await _failures(visit) if past.is_ready else [],
@@ -128,8 +128,8 @@ async def day(visit: Visit) -> Response:
 async def _figures(visit: Visit) -> Overview:
     visit.web.history.refresh_soon()
     teams = visit.token.teams
-    return await visit.web.shared.get(
-        ("overview", visit.audience),
+    return await visit.shared_view(
+        ("overview",),
         _FRESH_SECONDS,
         lambda: view_overview(visit.deployment, visit.web.history, teams),
     )
@@ -137,16 +137,16 @@ async def _figures(visit: Visit) -> Overview:
 
 async def _tiles(visit: Visit) -> ExecutorListing:
     teams = visit.token.teams
-    return await visit.web.shared.get(
-        ("overview tiles", visit.audience),
+    return await visit.shared_view(
+        ("overview tiles",),
         _LISTS_FRESH_SECONDS,
         lambda: browse_executors(visit.deployment, teams, limit=_TILES),
     )
 
 
 async def _active(visit: Visit) -> list[TaskView]:
-    return await visit.web.shared.get(
-        ("overview tasks", visit.audience),
+    return await visit.shared_view(
+        ("overview tasks",),
         _LISTS_FRESH_SECONDS,
         lambda: active_tasks(visit.deployment, visit.token, _ACTIVE_TASKS),
     )
@@ -154,8 +154,8 @@ async def _active(visit: Visit) -> list[TaskView]:
 
 async def _failures(visit: Visit) -> list[FailureLine]:
     teams = visit.token.teams
-    found = await visit.web.shared.get(
-        ("overview failures", visit.audience),
+    found = await visit.shared_view(
+        ("overview failures",),
         _FAILURES_FRESH_SECONDS,
         lambda: view_failures(visit.deployment, teams),
     )

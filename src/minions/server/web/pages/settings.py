@@ -20,10 +20,11 @@ from minions.server.web.visit import Visit, act, page
 from minions.wire.tasks import TokenRequest, TokenView
 
 SCOPES: Final = {
-    "submit": "Hand in tasks, and see them and their results",
-    "executor": "Lend a machine",
-    "metrics": "Read /metrics, nothing else",
-    "admin": "Everything, tokens included",
+    # Short: a select shows one line, and its field is narrow.
+    "submit": "tasks and results",
+    "executor": "lend a machine",
+    "metrics": "read /metrics",
+    "admin": "all, and tokens",
 }
 _REGIONS: Final = tuple(
     f"{region}/" for region in ("Africa", "America", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific")

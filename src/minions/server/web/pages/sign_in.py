@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections import deque
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -13,8 +10,9 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from minions.domain.errors import AccessDenied, MinionsError
-from minions.server.access import Token
+from minions.server.access import Token, reaches_as_much
 from minions.server.actions.sign_in import by_link, by_token
+from minions.server.web.failures import Failures
 from minions.server.web.signing_in import SESSION_SECONDS, cookie_name, local_path, session_cookie
 from minions.server.web.visit import (
     NOBODY,
@@ -27,26 +25,7 @@ from minions.server.web.visit import (
     web_of,
 )
 
-_MOST_FAILURES: Final = 20
-_WINDOW_SECONDS: Final = 60.0
 _LONGEST_SECRET: Final = 200
-
-
-class Failures:
-    """Sign-ins that failed lately. A token cannot be guessed; this keeps the guessing from costing the database."""
-
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._monotonic = monotonic
-        self._at: deque[float] = deque()
-
-    @property
-    def too_many(self) -> bool:
-        while self._at and self._at[0] <= self._monotonic() - _WINDOW_SECONDS:
-            self._at.popleft()
-        return len(self._at) >= _MOST_FAILURES
-
-    def add(self) -> None:
-        self._at.append(self._monotonic())
 
 
 def routes() -> list[Route]:
@@ -74,28 +53,33 @@ async def _sign_in(request: Request, failures: Failures) -> Response:
     check_origin(request)
     form = await short_form(request)
     wanted = str(form.get("next") or "")
-    if failures.too_many:
+    address = request.client.host if request.client is not None else ""
+    if failures.too_many(address):
         return _form(request, wanted, "too many attempts failed within a minute; wait a little", 429)
     try:
         token = await by_token(web_of(request).deployment, str(form.get("token") or "")[:_LONGEST_SECRET])
     except AccessDenied as error:
-        failures.add()
+        failures.add(address)
         said = error.message if str(form.get("token") or "").strip() else "paste the token here"
         return _form(request, wanted, said, 403)
     return _welcome(request, token, wanted)
 
 
 async def once(request: Request) -> Response:
-    """A link that signs in once; who is signed in already just goes on."""
+    """A link that signs in once. A session that reaches as much as the link does is kept, also when the link is old."""
     web, wanted = web_of(request), request.query_params.get("next")
+    held: Token | None = None
     try:
+        held = await signed_in(web, request)
         token = await by_link(web.deployment, request.query_params.get("key", "")[:_LONGEST_SECRET])
     except AccessDenied as error:
-        if await signed_in(web, request) is not None:
+        if held is not None:
             return RedirectResponse(local_path(wanted), 303)
         return _form(request, wanted, f"{error.message}. {error.advice}", 403)
     except MinionsError as error:
         return error_page(web, request, error)
+    if held is not None and reaches_as_much(held, token):
+        return RedirectResponse(local_path(wanted), 303)
     return _welcome(request, token, wanted)
 
 

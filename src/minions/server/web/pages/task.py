@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 from minions.domain.choices import ResultsFormat
 from minions.domain.errors import NotFound
+from minions.domain.model_names import short_model
 from minions.domain.names import number_of
 from minions.domain.specification import CommandParameters
 from minions.domain.task import Task
@@ -39,7 +40,6 @@ from minions.server.web.views.activity import reason_text, sentence
 from minions.server.web.views.dots import dots
 from minions.server.web.views.lanes import lanes
 from minions.server.web.views.minutes import rates
-from minions.server.web.views.models import short_model
 from minions.server.web.views.progress import can, segments, state_of
 from minions.server.web.views.results import show_row
 from minions.server.web.views.same_task import TaskText, own_input, same_task
@@ -195,6 +195,7 @@ async def results_tab(visit: Visit) -> Response:
         return await _outputs(visit, task)
     failed = visit.query("only") == "failed"
     place = Place.parse(visit.query("at"))
+    whole = place is not None and visit.query("whole") is not None
     tally = await read_tally(visit.deployment, task)
     row = visit.query("row") or ""
     beyond = False
@@ -209,7 +210,8 @@ async def results_tab(visit: Visit) -> Response:
         "tasks/results.html",
         **await _head(visit, task, "results"),
         page_of_rows=found,
-        rows=[show_row(each, parameters) for each in found.rows],
+        rows=[show_row(each, parameters, whole=whole) for each in (found.rows[:1] if whole else found.rows)],
+        whole=whole,
         only_failed=failed,
         row_wanted=row if beyond else "",
         at_start=place is None,
@@ -264,7 +266,7 @@ async def configuration_tab(visit: Visit) -> Response:
             output_format=given.output_format,
             priority=task.priority,
         )
-        same = same_task(text, str(visit.request.base_url).rstrip("/"))
+        same = same_task(text, visit.server_address)
     return visit.page(
         "tasks/configuration.html",
         **await _head(visit, task, "configuration"),

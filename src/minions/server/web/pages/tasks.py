@@ -12,11 +12,11 @@ from starlette.routing import Route
 
 from minions.domain.choices import TaskVerb
 from minions.domain.errors import NotFound
+from minions.domain.model_names import short_model
 from minions.domain.names import number_of, public_id
 from minions.domain.task_filter import TaskFilter
 from minions.server.actions.browse_tasks import GROUPS, browse_tasks, places_of
 from minions.server.actions.change_tasks import change_tasks, count_tasks_to_change
-from minions.server.web.views.models import short_model
 from minions.server.web.views.progress import segments, state_of
 from minions.server.web.views.task_list import PILLS, ListQuery, in_words
 from minions.server.web.visit import Visit, act, page
@@ -37,9 +37,7 @@ def routes() -> list[Route]:
 
 async def list_page(visit: Visit) -> Response:
     """Tasks, newest first."""
-    places = await visit.web.shared.get(
-        ("places", visit.audience), 5.0, lambda: places_of(visit.deployment, visit.token)
-    )
+    places = await visit.shared_view(("places",), 5.0, lambda: places_of(visit.deployment, visit.token))
     return visit.page(
         "tasks/list.html",
         teams=sorted({team for team, _ in places}),
@@ -57,8 +55,8 @@ async def _listing(visit: Visit) -> dict[str, Any]:
     query = ListQuery.parse(visit.request.query_params)
     before, after = _number(visit.query("before")), _number(visit.query("after"))
     wanted = query.filter(GROUPS)
-    listing = await visit.web.shared.get(
-        ("tasks", visit.audience, wanted, before, after),
+    listing = await visit.shared_view(
+        ("tasks", wanted, before, after),
         1.0,
         lambda: browse_tasks(visit.deployment, visit.token, wanted, before=before, after=after, limit=_PAGE_TASKS),
     )
@@ -84,18 +82,7 @@ def _number(task: str | None) -> int | None:
 
 async def change_page(visit: Visit) -> Response:
     """What a verb would do to all that match: counted, and nothing done yet."""
-    verb, query, wanted = _asked(visit.request.query_params)
-    count = await count_tasks_to_change(visit.deployment, visit.token, verb, wanted)
-    return visit.page(
-        "tasks/change.html",
-        verb=verb,
-        count=count,
-        query=query,
-        words=_words(query, wanted),
-        chosen=visit.request.query_params.getlist("task")[:_MOST_CHOSEN],
-        done_before=0,
-        newest=public_id("tsk", count.newest) if count.newest else "",
-    )
+    return await _asking(visit, visit.request.query_params)
 
 
 async def change(visit: Visit) -> Response:
@@ -106,20 +93,31 @@ async def change(visit: Visit) -> Response:
     changed = await change_tasks(visit.deployment, visit.token, verb, wanted)
     done = done_before + changed.changed
     if changed.left:
-        count = await count_tasks_to_change(visit.deployment, visit.token, verb, wanted)
-        return visit.page(
-            "tasks/change.html",
-            verb=verb,
-            count=count,
-            query=query,
-            words=_words(query, wanted),
-            chosen=[str(task) for task in form.getlist("task")][:_MOST_CHOSEN],
-            done_before=done,
-            newest=str(form.get("newest", "")),
-        )
+        return await _asking(visit, form, done_before=done, newest=str(form.get("newest", "")))
     said = f"{_DONE[verb]} {done:,} {'task' if done == 1 else 'tasks'}."
     from_list = ListQuery.parse({name: value for name, value in query.values().items() if name != "state"})
     return visit.redirect(_list_path(from_list), said)
+
+
+async def _asking(
+    visit: Visit, given: QueryParams | FormData, *, done_before: int = 0, newest: str | None = None
+) -> Response:
+    """The page that asks for the verb, with what it would do now. newest: the last task that is meant, as it was said
+    before; None is the last there is."""
+    verb, query, wanted = _asked(given)
+    count = await count_tasks_to_change(visit.deployment, visit.token, verb, wanted)
+    if newest is None:
+        newest = public_id("tsk", count.newest) if count.newest else ""
+    return visit.page(
+        "tasks/change.html",
+        verb=verb,
+        count=count,
+        query=query,
+        words=_words(query, wanted),
+        chosen=[str(task) for task in given.getlist("task")][:_MOST_CHOSEN],
+        done_before=done_before,
+        newest=newest,
+    )
 
 
 def _asked(given: QueryParams | FormData) -> tuple[TaskVerb, ListQuery, TaskFilter]:

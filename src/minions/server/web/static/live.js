@@ -4,7 +4,7 @@
 //
 // data-live: the topics that concern it, in words. data-src: answers with the element itself, same id. data-every: at
 // most once in so many seconds (2 without it). After each refresh the element gets the event `minions:refreshed`.
-const QUIET_SECONDS = 25; // the server says "alive" every 10
+const QUIET_SECONDS = 9; // the server says "alive" every 4
 const STALE_SECONDS = 30;
 const DEFAULT_EVERY_SECONDS = 2;
 const SETTLING = 2.2; // throttles: what the server answers is as old as two of them at most
@@ -151,7 +151,7 @@ function showAge() {
 setInterval(() => {
   if (stream && Date.now() - heardAt > QUIET_SECONDS * 1000) lost();
   showAge();
-}, 2000);
+}, 1000);
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) { stream?.close(); stream = null; clearTimeout(retry); hadGap = true; } else connect();
 });

@@ -11,6 +11,8 @@ let timer = 0;
 
 function say(text, strong = "") {
   words.textContent = "";
+  words.classList.remove("failed");
+  file.removeAttribute("aria-invalid");
   if (strong) {
     const name = document.createElement("b");
     name.textContent = strong;
@@ -19,10 +21,20 @@ function say(text, strong = "") {
   words.append(text);
 }
 
+function refuse(text, strong = "") {
+  say(text, strong);
+  words.classList.add("failed");
+  file.setAttribute("aria-invalid", "true");
+  file.value = ""; // what was refused is not sent again with the form
+}
+
 function send(chosen) {
   uploading?.abort();
+  uploading = null;
+  bar.hidden = true;
   form.elements.upload.value = "";
   form.elements.filename.value = "";
+  look(); // the preview is never that of another file
   if (!chosen) { say("Drop a file here, or choose one."); return; }
   const request = new XMLHttpRequest();
   uploading = request;
@@ -38,7 +50,7 @@ function send(chosen) {
     let answer = {};
     try { answer = JSON.parse(request.responseText); } catch { /* not ours: told below */ }
     if (request.status !== 201) {
-      say(answer.message ?? `could not be uploaded (${request.status}); choose it again`, answer.message ? "" : chosen.name);
+      refuse(answer.message ?? `could not be uploaded (${request.status}); choose it again`, answer.message ? "" : chosen.name);
       return;
     }
     form.elements.upload.value = answer.upload;
@@ -51,7 +63,7 @@ function send(chosen) {
   request.onerror = () => {
     bar.hidden = true;
     uploading = null;
-    say("could not be uploaded: the server did not answer. Choose it again.", chosen.name);
+    refuse("could not be uploaded: the server did not answer. Choose it again.", chosen.name);
   };
   request.send(chosen);
 }

@@ -14,6 +14,13 @@ function dotAt(svg, event) {
   return column >= 0 && column < columns && row >= 0 && number < svg.dataset.dots.length ? number : null;
 }
 
+// On a narrow screen the tabs scroll sideways: the one that is open must be seen.
+const tab = document.querySelector(".tabs [aria-current]");
+if (tab) {
+  const tabs = tab.parentElement.getBoundingClientRect(), own = tab.getBoundingClientRect();
+  tab.parentElement.scrollLeft += own.left + own.width / 2 - tabs.left - tabs.width / 2;
+}
+
 function firstOf(svg, number) { return number * Number(svg.dataset.each); }
 
 document.addEventListener("pointermove", (event) => {

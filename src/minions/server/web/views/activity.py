@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 REASONS = {
     "owners_lost": "its executors fell silent too often",
     "no sign of life": "the executor fell silent",
+    "overtaken": "its second start ended first",
 }
 
 
@@ -28,6 +29,8 @@ def sentence(entry: ActivityEntry) -> str:
             return said + (f", {entry.failed_rows:,} failed" if entry.failed_rows else "")
         case "done":
             return "every row has an outcome"
+        case "second_start":
+            return "started a second time, since it has run longest; the first to end counts"
         case "released":
             return f"given back: {reason_text(entry.reason)}"
         case "lost":

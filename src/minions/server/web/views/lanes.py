@@ -22,6 +22,7 @@ _LEAST_BAR = 0.35
 _LEAST_GAP = 3.0
 _ENDS = {"done": "done", "failed": "failed", "fault": "failed", "released": "released", "lost": "released",
          "cancelled": "ended"}  # fmt: skip
+_WORDS = {"second_start": "started a second time"}
 _GAP_WORDS = {
     "busy": "worked for another task",
     "idle": "waited for work",
@@ -138,7 +139,8 @@ def _lines(entries: Sequence[LaneEntry], held: Sequence[HeldSubtask], until: dat
         attempt.failed_rows += entry.failed_rows
         if entry.entry != "part":
             # A fault that was one too many is followed by `failed`: the last one tells.
-            attempt.look, attempt.word, attempt.reason = _ENDS.get(entry.entry, "ended"), entry.entry, entry.reason
+            word = _WORDS.get(entry.entry, entry.entry)
+            attempt.look, attempt.word, attempt.reason = _ENDS.get(entry.entry, "ended"), word, entry.reason
     for each in held:
         attempts = lines.setdefault(each.executor_id, _Line()).attempts
         known = attempts.get(each.acquirement_id)

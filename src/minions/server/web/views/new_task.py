@@ -49,6 +49,43 @@ DEFAULTS: Final[dict[str, str]] = {
     "output_format": "parquet",
 }
 
+LABELS: Final[dict[str, str]] = {
+    "file": "File",
+    "lines": "Lines",
+    "uri": "URI",
+    "model": "Model",
+    "column": "Text column",
+    "prompt": "Prompt",
+    "system": "System message",
+    "max_tokens": "Tokens a reply",
+    "temperature": "Temperature",
+    "context_tokens": "Window in tokens",
+    "id": "Id column",
+    "keep": "Columns to carry along",
+    "normalize": "Scale to length 1",
+    "dimensions": "Keep the first numbers",
+    "prompt_name": "Prompt of the model",
+    "embed_prompt": "Text before every row",
+    "dtype": "Precision",
+    "embed_overflow": "Longer than the window",
+    "top_p": "Top p",
+    "top_k": "Top k",
+    "seed": "Seed",
+    "think": "Reasoning",
+    "raw": "Chat template",
+    "complete_overflow": "Longer than the window",
+    "stop": "Stop at",
+    "output_schema": "JSON schema of a reply",
+    "max_failed_share": "Stop when more fails than",
+    "team": "Team",
+    "project": "Project",
+    "task_name": "Task",
+    "priority": "Priority",
+    "input_format": "Format of the input",
+    "output_format": "Format of the parts",
+}
+"""What the form calls its fields, beside them and in the list of what is wrong."""
+
 
 @dataclass(frozen=True, slots=True)
 class NewTaskForm:
@@ -217,14 +254,7 @@ def _placed(error: FieldError, form: NewTaskForm) -> FieldError:
     if name == "on_overflow":
         name = f"{form.kind}_overflow"
     message = _SAID.get(error.code, error.message).removeprefix("prompt: ").replace("Input should be", "must be", 1)
-    return FieldError(name if name in FIELDS else "", error.code, message)
-
-
-FIELDS: Final = frozenset(
-    {*DEFAULTS, *_EMBED, *_COMPLETE, "file", "lines", "uri", "input_format", "model", "column", "id", "keep", "prompt",
-     "embed_prompt", "stop", "output_schema", "max_failed_share", "task_name"}
-)  # fmt: skip
-"""Everything that can be typed or chosen."""
+    return FieldError(name if name in LABELS else "", error.code, message)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 _INPUT_CHARACTERS = 600
 _REPLY_CHARACTERS = 1600
 _KEPT_CHARACTERS = 120
+_WHOLE_CHARACTERS = 200_000
 _SHOWN_NUMBERS = 6
+_SHOWN_LINES = 8
+_LINE_CHARACTERS = 44
 _OWN = frozenset(
-    {"row", "object", "position", "status", "code", "message", "truncated", "input_tokens", "output_tokens", "text",
-     "thinking", "finish_reason", "model_digest", "embedding", "id"}
+    {"row", "object", "position", "status", "code", "message", "truncated", "input_tokens", "seen_tokens",
+     "output_tokens", "text", "thinking", "finish_reason", "model_digest", "embedding", "id"}
 )  # fmt: skip
 
 
@@ -30,6 +33,12 @@ class Excerpt:
 
     text: str
     left: int = 0
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it takes more lines than are shown at first, by a rough count: fonts and columns differ."""
+        lines = (max(1, math.ceil(len(line) / _LINE_CHARACTERS)) for line in self.text.splitlines())
+        return sum(lines) > _SHOWN_LINES
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +73,10 @@ class ShownRow:
     kept: list[tuple[str, Excerpt]]
 
 
-def show_row(row: ResultRow, parameters: RowParameters) -> ShownRow:
-    """The row as the page shows it."""
+def show_row(row: ResultRow, parameters: RowParameters, *, whole: bool = False) -> ShownRow:
+    """The row as the page shows it. whole: with as much of its texts as a page can bear."""
     fields = row.fields
+    reply_most = _WHOLE_CHARACTERS if whole else _REPLY_CHARACTERS
     vector = fields.get("embedding")
     text, thinking = fields.get("text"), fields.get("thinking")
     return ShownRow(
@@ -79,15 +89,17 @@ def show_row(row: ResultRow, parameters: RowParameters) -> ShownRow:
         code=fields.get("code") or "",
         message=fields.get("message") or "",
         truncated=bool(fields.get("truncated")),
-        input=None if row.input is None else excerpt(input_text(row.input, parameters), _INPUT_CHARACTERS),
+        input=None
+        if row.input is None
+        else excerpt(input_text(row.input, parameters), _WHOLE_CHARACTERS if whole else _INPUT_CHARACTERS),
         input_note=row.input_note,
         vector=shorten(cast("Sequence[float]", vector)) if isinstance(vector, list) else None,
-        reply=excerpt(text, _REPLY_CHARACTERS) if isinstance(text, str) and parameters.kind == "complete" else None,
-        thinking=excerpt(thinking, _REPLY_CHARACTERS) if isinstance(thinking, str) and thinking else None,
+        reply=excerpt(text, reply_most) if isinstance(text, str) and parameters.kind == "complete" else None,
+        thinking=excerpt(thinking, reply_most) if isinstance(thinking, str) and thinking else None,
         finish_reason=fields.get("finish_reason") or "",
         tokens=_tokens(fields),
         kept=[
-            (name, excerpt(_as_text(value), _KEPT_CHARACTERS))
+            (name, excerpt(_as_text(value), _WHOLE_CHARACTERS if whole else _KEPT_CHARACTERS))
             for name, value in fields.items()
             if name not in _OWN and value is not None
         ],
@@ -122,9 +134,10 @@ def _as_text(value: Any) -> str:
 
 
 def _tokens(fields: Mapping[str, Any]) -> str:
-    """`212 tokens in, 64 out`."""
+    """`212 tokens in, 64 out`; of a text that was cut `212 tokens in, 128 of them seen, 64 out`."""
     found = [
-        (fields[name], word) for name, word in (("input_tokens", "in"), ("output_tokens", "out"))
+        (fields[name], word)
+        for name, word in (("input_tokens", "in"), ("seen_tokens", "of them seen"), ("output_tokens", "out"))
         if fields.get(name) is not None
     ]  # fmt: skip
     said = [f"{counted(number, 'token')} {word}" if not place else f"{number:,} {word}"

@@ -103,7 +103,11 @@ def _at(text: str) -> str:
 
 def _python(task: TaskText, changed: Mapping[str, Any]) -> str:
     inputs = [own_input(each) for each in task.inputs]
-    given = [repr(inputs[0]) if len(inputs) == 1 else repr(inputs), f"model={task.model!r}"]
+    several = [repr(each) if "://" in each else f"Path({each!r})" for each in inputs]  # a text in a list is a row
+    paths = (
+        "from pathlib import Path\n\n" if len(several) > 1 and any(each.startswith("Path(") for each in several) else ""
+    )
+    given = [repr(inputs[0]) if len(inputs) == 1 else f"[{', '.join(several)}]", f"model={task.model!r}"]
     given += [f"{name}={value!r}" for name, value in changed.items()]
     given += [f"team={task.team!r}"] * (task.team != "default")
     given += [f"project={task.project!r}"] * (task.project != "default")
@@ -117,7 +121,7 @@ def _python(task: TaskText, changed: Mapping[str, Any]) -> str:
         given.append(f"priority={task.priority}")
     lines = ",\n    ".join(given)
     return (
-        f"import minions\n\nclient = minions.Client()\n"
+        f"{paths}import minions\n\nclient = minions.Client()\n"
         f"task = client.{task.parameters.kind}(\n    {lines},\n)\ntask.wait()\n"
         f'task.download("{task.task_name or task.parameters.kind}.parquet")'
     )

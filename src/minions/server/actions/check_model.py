@@ -1,0 +1,59 @@
+"""Checking a model before a task exists, as far as the server can know: never what an executor elsewhere may have."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from contextlib import aclosing, suppress
+from pathlib import Path
+
+from minions.domain.errors import FieldError, MinionsError, ObjectMissing, Unavailable
+from minions.domain.models import ModelReference
+from minions.server.deployment import Deployment
+from minions.server.settings import ServerSettings
+
+
+async def model_errors(deployment: Deployment, model: ModelReference) -> list[FieldError]:
+    """What is wrong with a model that lies where this server looks, too."""
+    if model.source == "object":
+        return await _object_errors(deployment, model)
+    if model.source == "path" and is_one_machine(deployment.settings):
+        path = Path(model.location)
+        if not await asyncio.to_thread(path.exists):
+            message = f"{path} does not exist on this machine, on which the executors run as well; correct the path"
+            return [FieldError("model", "no_such_model", message)]
+    return []
+
+
+async def _object_errors(deployment: Deployment, model: ModelReference) -> list[FieldError]:
+    """Executors get a model that is an object by links that this server signs, so what it does not find nobody does."""
+    try:
+        store, key = deployment.inputs.place(model.location)
+        if not key.endswith("/"):
+            with suppress(ObjectMissing):
+                await store.head(key)
+                return []
+        async with aclosing(deployment.inputs.expand(f"{model.location.rstrip('/')}/")) as listed:
+            async for _ in listed:
+                return []
+        return []
+    except ObjectMissing:
+        message = f"no model lies at {model.location}; put its files there, or correct the address"
+    except Unavailable:
+        return []  # by the time that an executor needs it, it may answer
+    except (MinionsError, ValueError) as error:
+        message = error.message if isinstance(error, MinionsError) else str(error)
+    return [FieldError("model", "no_such_model", message)]
+
+
+def is_one_machine(settings: ServerSettings) -> bool:
+    """Whether all executors run where the server does, as under `minions up`: it listens to this machine only, and
+    takes files of this machine as inputs."""
+    if not settings.accepts_files:
+        return False
+    if settings.host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(settings.host).is_loopback
+    except ValueError:
+        return False
