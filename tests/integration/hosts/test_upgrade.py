@@ -30,9 +30,10 @@ def test_jobs_of_the_earlier_version_are_neither_lost_nor_run_twice(project: Own
     wait = tmp_path / "wait"
     wait.touch()
     project.make(more={"WAIT": str(wait)})
-    project.start("run")
+    first = project.start("run")
     wait_until(lambda: len(list(tmp_path.glob("wait.*"))) == 2)
     project.coordinator().kill()
+    first.communicate(timeout=30)
     lock = executor_lock(project)
     said = json.loads(lock.read_text())
     with lock.open("r+") as file:  # the same file: it is locked
