@@ -60,9 +60,19 @@ def test_segments_split_what_is_done_into_worked_and_failed() -> None:
     ]
 
 
-@given(st.floats(0, 1), st.integers(0, 50), st.integers(0, 50), st.integers(0, 20), st.integers(0, 20))
-def test_segments_never_pass_the_whole(share: float, ok: int, failed: int, total: int, acquired: int) -> None:
-    counts = SubtaskCounts(total=total, acquired=min(acquired, total))
+def test_a_failed_task_shows_what_was_set_aside_as_failed() -> None:
+    counts = SubtaskCounts(total=4, done=1, failed=3)
+    found = segments(view(state="failed", done_share=0.25, rows=RowCounts(ok=7), subtasks=counts))
+    assert found == [("done", 0.25, "7 rows done"), ("failed", 0.75, "3 subtasks set aside")]
+
+
+@given(
+    st.floats(0, 1), st.integers(0, 50), st.integers(0, 50), st.integers(0, 20), st.integers(0, 20), st.integers(0, 20)
+)
+def test_segments_never_pass_the_whole(
+    share: float, ok: int, failed: int, total: int, acquired: int, set_aside: int
+) -> None:
+    counts = SubtaskCounts(total=total, acquired=min(acquired, total), failed=min(set_aside, total))
     found = segments(view(done_share=share, rows=RowCounts(ok=ok, failed=failed), subtasks=counts))
     assert sum(part for _, part, _ in found) <= 1 + 1e-9
     assert all(part > 0 for _, part, _ in found)

@@ -253,7 +253,7 @@ def _placed(error: FieldError, form: NewTaskForm) -> FieldError:
         name = "embed_prompt"
     if name == "on_overflow":
         name = f"{form.kind}_overflow"
-    message = _SAID.get(error.code, error.message).removeprefix("prompt: ").replace("Input should be", "must be", 1)
+    message = _SAID.get(error.code, error.message).removeprefix("prompt: ")
     return FieldError(name if name in LABELS else "", error.code, message)
 
 

@@ -9,15 +9,20 @@ _ENDED = ("completed", "failed", "cancelled")
 
 
 def segments(view: TaskView) -> list[Segment]:
-    """(look, share of the whole, words) of what is done, failed and under way; what is left of 1 waits."""
+    """(look, share of the whole, words) of what is done, failed and under way; the rest waits, or was cancelled."""
     rows = view.rows.ok + view.rows.failed
     failed = view.done_share * view.rows.failed / rows if rows else 0.0
     found: list[Segment] = [
         ("done", view.done_share - failed, f"{view.rows.ok:,} rows done"),
         ("failed", failed, f"{view.rows.failed:,} rows failed"),
     ]
+    left = 1.0 - view.done_share
+    if view.subtasks.failed:
+        set_aside = min(view.subtasks.failed / view.subtasks.total, left)
+        left -= set_aside
+        found.append(("failed", set_aside, f"{view.subtasks.failed:,} subtasks set aside"))
     if view.state not in _ENDED and view.subtasks.total:
-        running = min(view.subtasks.acquired / view.subtasks.total, 1.0 - view.done_share)
+        running = min(view.subtasks.acquired / view.subtasks.total, left)
         found.append(("running", running, f"{view.subtasks.acquired:,} subtasks running"))
     return [segment for segment in found if segment[1] > 0]
 
