@@ -23,13 +23,12 @@ def command(
     """Everything about one job of the last run: how to run it again by hand, where it ran, and what it printed."""
     from minions.commands.output import print_json, to_stdout
     from minions.commands.project import last_run
-    from minions.hosts.replay import replay
     from minions.hosts.run_directory import name_of
 
     directory, run = last_run()
     place = name_of(run.jobs, job)
     row, entries, log = asyncio.run(_read(directory, run, place))
-    script = replay(run, place, directory.patch(run.patch_sha256) if run.patch_sha256 else None)
+    script = _script(directory, run, place, row.get("host"))
     if json:
         attempts = [entry.model_dump(mode="json", exclude={"link", "log_link"}) for entry in entries]
         print_json({**row, "replay": script, "attempts": attempts, "log": log})
@@ -41,9 +40,34 @@ def command(
         to_stdout("\nwhat happened:")
         for entry in entries:
             to_stdout(f"  {_told(entry)}")
-    if log:
+    if without_empty(log):
         to_stdout("\nwhat it printed last:")
-        to_stdout("\n".join(f"  {line}" for line in log.splitlines()))
+        to_stdout("\n".join(f"  {line}" for line in without_empty(log).splitlines()))
+
+
+def _script(directory: RunDirectory, run: Run, place: int, name: str | None) -> str:
+    """How to run it again by hand; what minions.toml says of the host now is told if it can be read."""
+    from minions.domain.errors import MinionsError
+    from minions.hosts.project_file import read_hosts
+    from minions.hosts.replay import installed, replay
+
+    try:
+        host = next((each for each in read_hosts(directory.root) if each.name == name), None)
+    except MinionsError:
+        host = None
+    try:
+        recipes = asyncio.run(installed(directory.root, run))
+    except MinionsError:  # the commit may be gone
+        recipes = []
+    patch = directory.patch(run.patch_sha256) if run.patch_sha256 else None
+    return replay(run, place, directory.root, patch, recipes=recipes, host=host)
+
+
+def without_empty(log: str) -> str:
+    """The log without the headers that nothing stands under."""
+    import re
+
+    return re.sub(r"^--- std(out|err)\n\s*(?=^--- std|\Z)", "", log, flags=re.MULTILINE)
 
 
 async def _read(directory: RunDirectory, run: Run, place: int) -> tuple[dict[str, Any], list[LedgerView], str]:

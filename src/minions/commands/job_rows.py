@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from minions.domain.jobs import printable
 from minions.hosts.records import JobHistory
 from minions.hosts.run_directory import Run
 
@@ -29,8 +30,8 @@ def job_row(run: Run, place: int, jobs: Mapping[str, JobHistory]) -> dict[str, A
         "id": identity,
         "state": "waiting",
         "output": job.output,
-        "command": list(job.argv),
-        "environment": dict(job.environment),
+        "command": [printable(word) for word in job.argv],
+        "environment": {printable(name): printable(value) for name, value in job.environment.items()},
         "commit": run.commit,
         "patch_sha256": run.patch_sha256,
         "inputs": {each.path: each.sha256 for each in run.inputs},

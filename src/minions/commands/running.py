@@ -146,7 +146,13 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def _asked() -> str:
     to_stderr()
-    to_stderr(("d", "bold"), " detach, the run goes on   ", ("s", "bold"), " stop it   any other key: watch on")
+    keys = (
+        ("d", "bold"),
+        " or Ctrl-C: detach, the run goes on   ",
+        ("s", "bold"),
+        " stop it   any other key: watch on",
+    )
+    to_stderr(*keys)
     try:
         key = read_key()
     except KeyboardInterrupt:

@@ -6,20 +6,20 @@ import hashlib
 import itertools
 import json
 import math
+import re
 import string
-import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from minions.domain.errors import FieldError
+from minions.domain.output_paths import output_errors, path_problem
 
 MOST_JOBS = 1_000_000
 MOST_LINE_BYTES = 1 << 20
-_PATH_BYTES = 1024
-_PIECE_BYTES = 200  # of a file's name, so that a temporary name beside it still fits
 _SOURCES = ("range", "list", "matrix", "jobs")
 _SHOWN = 80
+_WIDEST = 64  # characters of a placeholder, so that a slip of the pen fills no memory
 
 Value = str | int | float
 
@@ -43,6 +43,18 @@ class Pinned:
     inputs: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class JobsFile:
+    """The file that `jobs` names. lines: the number of each line that is not empty, and what it holds."""
+
+    name: str
+    lines: Sequence[tuple[int, object]]
+
+    def place(self, index: int) -> str:
+        """Where a job stands."""
+        return f"{self.name}, line {self.lines[index][0]}"
+
+
 def job_id(pinned: Pinned, job: Job) -> str:
     """The identity of a job (64 hex digits): the same work has the same one, wherever it stands in a list."""
     work = {
@@ -57,11 +69,11 @@ def job_id(pinned: Pinned, job: Job) -> str:
     return hashlib.sha256(json.dumps(work, sort_keys=True, separators=(",", ":")).encode("ascii")).hexdigest()
 
 
-def expand(run: Mapping[str, object], records: Sequence[object] | None = None) -> tuple[list[Job], list[FieldError]]:
+def expand(run: Mapping[str, object], file: JobsFile | None = None) -> tuple[list[Job], list[FieldError]]:
     """The jobs of a table `[run]`, and all that is wrong; with errors, the jobs mean nothing.
 
-    Read here: command, output, environment, and one of range, list, matrix, jobs. records: the lines of the file that
-    `jobs` names, each as it was parsed.
+    Read here: command, output, environment, and one of range, list, matrix, jobs. file: the one that `jobs` names. What
+    is wrong with a line of it has the code "bad_line", and a message that names the file and the line.
     """
     errors: list[FieldError] = []
     command = _texts(run.get("command"), "run.command", errors)
@@ -72,7 +84,7 @@ def expand(run: Mapping[str, object], records: Sequence[object] | None = None) -
         said = " and ".join(given) or "none"
         errors.append(FieldError("run", "sources", f"run: give one of {', '.join(_SOURCES)}, not {said}"))
         return [], errors
-    values = _SOURCE[given[0]](run[given[0]] if given[0] != "jobs" else records, errors)
+    values = _from_file(file, run["jobs"], errors) if given == ["jobs"] else _SOURCE[given[0]](run[given[0]], errors)
     if len(values) > MOST_JOBS:
         errors.append(FieldError(f"run.{given[0]}", "too_many", f"{len(values):,} jobs; {MOST_JOBS:,} are the most"))
     if errors:
@@ -83,51 +95,10 @@ def expand(run: Mapping[str, object], records: Sequence[object] | None = None) -
         try:
             jobs.append(templates.job(index, fields))
         except _Wrong as wrong:
-            errors.append(FieldError(wrong.key, "bad_value", f"{wrong.key}: {wrong} (job {index}: {_shown(fields)})"))
+            where = f"job {index}" if file is None else file.place(index)
+            errors.append(FieldError(wrong.key, "bad_value", f"{wrong.key}: {wrong} ({where}: {_shown(fields)})"))
             return [], errors  # the next job would most likely say the same
     return jobs, errors + output_errors(job.output for job in jobs)
-
-
-def output_errors(outputs: Iterator[str] | Sequence[str]) -> list[FieldError]:
-    """Outputs that two jobs would share, one inside the other included; at most a few are told."""
-    owner: dict[str, int] = {}
-    folder_of: dict[str, int] = {}
-    errors: list[FieldError] = []
-    for index, output in enumerate(outputs):
-        name = _as_one_file(output)
-        other = owner.get(name, folder_of.get(name))
-        pieces = name.split("/")
-        folders = ["/".join(pieces[:count]) for count in range(1, len(pieces))]
-        other = next((owner[each] for each in folders if each in owner), None) if other is None else other
-        if other is not None:
-            said = f"jobs {other} and {index} would write the same output {output!r}"
-            errors.append(FieldError("run.output", "duplicate", said))
-            if len(errors) == 10:
-                break
-            continue
-        owner[name] = index
-        for folder in folders:
-            folder_of.setdefault(folder, index)
-    return errors
-
-
-def _as_one_file(path: str) -> str:
-    """Paths that a Mac takes for one file are the same."""
-    return unicodedata.normalize("NFC", path).casefold()
-
-
-def path_problem(path: str) -> str | None:
-    """Why this is no path inside the project; None when it is one."""
-    pieces = path.split("/")
-    if path.startswith("/") or any(piece in ("", ".", "..") for piece in pieces):
-        return "must be a plain path inside the project, without '.', '..' and empty pieces"
-    if pieces[0].lower() == ".git":
-        return "must not lie in .git"
-    if any(unicodedata.category(character) in ("Cc", "Cs") for character in path) or "\\" in path:
-        return "must have no control characters and no backslash"
-    if len(path.encode()) > _PATH_BYTES or any(len(piece.encode()) > _PIECE_BYTES for piece in pieces):
-        return f"must have at most {_PATH_BYTES} bytes, and {_PIECE_BYTES} between two slashes"
-    return None
 
 
 def job_line(job: Job, identity: str) -> bytes:
@@ -136,6 +107,11 @@ def job_line(job: Job, identity: str) -> bytes:
     if job.environment:
         line["environment"] = dict(job.environment)
     return json.dumps(line, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def printable(word: str) -> str:
+    """Half a surrogate pair, which neither an answer nor a terminal can hold, as its escape."""
+    return word.encode("utf-8", "backslashreplace").decode()
 
 
 def parse_job_line(line: bytes) -> tuple[Job, str]:
@@ -166,6 +142,7 @@ def parse_job_line(line: bytes) -> tuple[Job, str]:
     return Job(index, tuple(words), output, chosen), identity
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE_KEYS = {"index", "id", "argv", "output", "environment"}
 
 
@@ -196,7 +173,12 @@ class _Templates:
         environment = {
             name: _rendered(text, values, f"run.environment.{name}") for name, text in self._environment.items()
         }
-        return Job(index, argv, output, environment)
+        job = Job(index, argv, output, environment)
+        characters = sum(map(len, argv)) + sum(map(len, environment.values()))
+        if characters > MOST_LINE_BYTES // 12 and len(job_line(job, "0" * 64)) > MOST_LINE_BYTES:
+            said = f"its arguments and variables have more than {MOST_LINE_BYTES:,} bytes; write them into a file"
+            raise _Wrong("run.command", said)
+        return job
 
 
 def _rendered(template: str, values: Mapping[str, Value], key: str) -> str:
@@ -214,6 +196,8 @@ def _rendered(template: str, values: Mapping[str, Value], key: str) -> str:
             raise _Wrong(key, f"{{{name}}} is no placeholder here; there are {known}")
         if conversion:
             raise _Wrong(key, f"{{{name}!{conversion}}}: conversions are not for commands; write {{{name}}}")
+        if any(int(number) > _WIDEST for number in re.findall(r"[0-9]+", (spec or "")[:_SHOWN])):
+            raise _Wrong(key, f"{{{name}:{(spec or '')[:_SHOWN]}}} is too wide; {_WIDEST} characters are the most")
         try:
             made.append(format(values[name], spec or ""))
         except ValueError:
@@ -221,6 +205,9 @@ def _rendered(template: str, values: Mapping[str, Value], key: str) -> str:
     text = "".join(made)
     if "\0" in text:
         raise _Wrong(key, "a zero byte ends an argument; there must be none")
+    if found := _SURROGATE.search(text):
+        said = f"character {found.start()} is half of a surrogate pair, which is no text in UTF-8; write the whole one"
+        raise _Wrong(key, said)
     return text
 
 
@@ -247,24 +234,35 @@ def _from_range(given: object, errors: list[FieldError]) -> list[dict[str, Value
     return []
 
 
-def _from_list(given: object, errors: list[FieldError], key: str = "run.list") -> list[dict[str, Value]]:
+def _from_list(given: object, errors: list[FieldError]) -> list[dict[str, Value]]:
     items = _items(given) or []
     if not items:
-        errors.append(_wrong(key, given, "must be a list with at least one value"))
+        errors.append(_wrong("run.list", given, "must be a list with at least one value"))
     found: list[dict[str, Value]] = []
     for place, item in enumerate(items):
         table = _table(item)
-        found.append(_fields({"item": item} if table is None else table, f"{key}[{place}]", errors))
+        found.append(_fields({"item": item} if table is None else table, f"run.list[{place}]", errors))
         if errors:
             return []
     return found
 
 
-def _from_records(given: object, errors: list[FieldError]) -> list[dict[str, Value]]:
-    if given is None:
-        errors.append(_wrong("run.jobs", None, 'must name a file of JSON lines, such as "jobs.jsonl"'))
+def _from_file(file: JobsFile | None, given: object, errors: list[FieldError]) -> list[dict[str, Value]]:
+    if file is None:
+        errors.append(_wrong("run.jobs", given, 'must name a file of JSON lines, such as "jobs.jsonl"'))
         return []
-    return _from_list(list(cast("Sequence[object]", given)), errors, "run.jobs")
+    if not file.lines:
+        said = f'run.jobs: {file.name} has no jobs; write one JSON object on each line, such as {{"seed": 1}}'
+        errors.append(FieldError("run.jobs", "empty", said))
+    found: list[dict[str, Value]] = []
+    for place, (_, item) in enumerate(file.lines):
+        wrong: list[FieldError] = []
+        table = _table(item)
+        found.append(_fields({"item": item} if table is None else table, file.place(place), wrong))
+        if wrong:
+            errors += [FieldError(each.field, "bad_line", each.message) for each in wrong]
+            return []
+    return found
 
 
 def _from_matrix(given: object, errors: list[FieldError]) -> list[dict[str, Value]]:
@@ -290,7 +288,6 @@ _SOURCE: dict[str, Callable[[object, list[FieldError]], list[dict[str, Value]]]]
     "range": _from_range,
     "list": _from_list,
     "matrix": _from_matrix,
-    "jobs": _from_records,
 }
 
 

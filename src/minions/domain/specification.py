@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from minions.domain.errors import FieldError
-from minions.domain.jobs import path_problem
 from minions.domain.json_schema import schema_problem
+from minions.domain.output_paths import path_problem
 
 
 def _with_kind(schema: dict[str, Any]) -> None:

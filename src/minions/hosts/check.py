@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from minions.domain.errors import MinionsError
 from minions.hosts.connection import Connection
+from minions.hosts.faults import HostUnreachable
 from minions.hosts.inventory import Host
 
 LEAST_DISK_BYTES = 1 << 30
@@ -81,7 +82,8 @@ async def check(
         async with Connection.open(host, tunnel_port=tunnel_port, options=options) as connection:
             facts = await read_facts(connection)
     except MinionsError as error:
-        return Verdict(host, None, (Finding(error.message.removeprefix(f"{host.name}: "), error.advice),))
+        mend = (error.mend if isinstance(error, HostUnreachable) else error.advice).rstrip(".")
+        return Verdict(host, None, (Finding(error.message.removeprefix(f"{host.name}: "), mend),))
     return Verdict(host, facts, tuple(findings(facts, needs)))
 
 

@@ -25,6 +25,7 @@ _CLOSE_SECONDS = 5.0
 _END_SECONDS = 2.0  # what ssh takes to say why, once its output has ended
 _MOST_NOISE_BYTES = 1 << 16
 _STDERR_LINES = 40
+_SLOW = "see that it is awake, and what its login files wait for"
 _LENGTHS = struct.Struct(">II")
 
 
@@ -187,7 +188,7 @@ class Connection:
                     self.tunnel_port = tunnel_port if self.host.is_local else await self._tunnel
         except TimeoutError:
             what = "does not say which port its tunnel has" if self._greeting else "does not answer"
-            raise HostUnreachable(f"{self.host.name}: {what} within {_CONNECT_SECONDS} seconds") from None
+            raise HostUnreachable(f"{self.host.name}: {what} within {_CONNECT_SECONDS} seconds", mend=_SLOW) from None
 
     async def _read_greeting(self) -> Greeting | None:
         """The agent's line, after whatever the files of the login shell print. None when there is none."""
@@ -305,4 +306,6 @@ class Connection:
 
 def _anew(fault: MinionsError) -> MinionsError:
     """The same for each who waits: one exception that is raised in many places collects their tracebacks."""
-    return type(fault)(fault.message, hint=fault.advice)
+    made = type(fault).__new__(type(fault), *fault.args)
+    vars(made).update(vars(fault))
+    return made

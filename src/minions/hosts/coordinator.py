@@ -24,7 +24,7 @@ from minions.domain.errors import Conflict, MinionsError, Unavailable
 from minions.hosts.bundle import build_bundle
 from minions.hosts.delivering import Deliveries, Delivery
 from minions.hosts.following import Following
-from minions.hosts.handing_in import hand_in, same_terms
+from minions.hosts.handed_in import HandedIn
 from minions.hosts.host_keeper import Deployed, HostKeeper, end_executor
 from minions.hosts.inventory import Host
 from minions.hosts.link import MOST_LOGINS
@@ -33,7 +33,7 @@ from minions.hosts.pinning import PinnedRun, pin_run
 from minions.hosts.progress import RunProgress
 from minions.hosts.project_file import read_project
 from minions.hosts.records import History, read_history
-from minions.hosts.resume import OpenTask, Remaining, remaining, submission
+from minions.hosts.resume import Remaining, remaining
 from minions.hosts.run_directory import HostWish, Run, RunDirectory
 from minions.hosts.status import HostStatus, Status, error_document
 from minions.hosts.telling import Telling
@@ -143,6 +143,7 @@ class AtWork:
             connection, directory, on_done=self._delivered, on_given_up=self._given_up, say=telling.say
         )
         self._following = Following(connection, self._run, self._progress, self._deliveries, say=telling.say)
+        self._handed_in = HandedIn(connection, directory, self._run, self._following, telling)
 
     async def finish(self, hosts: Sequence[Host]) -> int:
         """Let every job come to an end; the exit code. Raises MinionsError, Stopped."""
@@ -159,7 +160,7 @@ class AtWork:
         for place in rest.fetch:
             if (done := history.jobs[self._run.jobs[place][1]].done) is not None:
                 self._following.fetch(place, done[1])
-        await self._hand_in(rest, history)
+        await self._handed_in.begin(rest.run, history)
         bringing = asyncio.create_task(self._deliveries.run())
         try:
             if rest.run:
@@ -192,20 +193,6 @@ class AtWork:
             lambda job, end: look(root / job.output, end.sha256, is_directory=end.is_directory),
             self._directory.delivered(),
         )
-
-    async def _hand_in(self, rest: Remaining, history: History) -> None:
-        """Go on with what an earlier coordinator handed in, and hand in the others."""
-        open_tasks = [OpenTask(task.id, same_terms(task, self._run), open_) for task, open_ in history.open_tasks]
-        plan = submission(self._run.jobs, rest.run, open_tasks)
-        for task in plan.cancel:
-            await self._connection.send(calls.steer(task, "cancel"))
-        for each in open_tasks:
-            if each.task in plan.keep:
-                self._following.follow(each.task, each.open)
-        if plan.submit:
-            self._telling.act("the jobs are handed in")
-            task = await hand_in(self._connection, self._directory, self._run, plan.submit)
-            self._following.follow(task.id, [self._run.jobs[place][1] for place in plan.submit])
 
     async def _with_hosts(self, hosts: Sequence[Host]) -> None:
         """Keep the hosts at work until all jobs have an end. Raises Stopped, MinionsError."""
@@ -247,6 +234,7 @@ class AtWork:
                     await self._following.look_for_ends()
                     page = await self._connection.send(calls.executors(1000))
                     self._executors = {view.name: view for view in page.data}
+                    await self._handed_in.settle(self._is_near)
                     seen = time.monotonic()
                 heard = time.monotonic()
             except Unavailable:
@@ -257,6 +245,10 @@ class AtWork:
                     "; ".join(f"{keeper.host.name}: {keeper.state.reason}" for keeper in self._keepers),
                     hint="No host can work. `minions hosts check` tells more.",
                 )
+
+    def _is_near(self, name: str) -> bool:
+        ready = any(keeper.host.name == name and keeper.state.state == "ready" for keeper in self._keepers)
+        return ready and name in self._executors and self._executors[name].state != "offline"
 
     def _keep_hosts(self, hosts: Sequence[Host]) -> list[HostKeeper]:
         deployed = Deployed(

@@ -26,6 +26,7 @@ class Delivery:
     sha256: str
     is_directory: bool
     link: str
+    is_executable: bool = False
 
 
 class Deliveries:
@@ -86,6 +87,7 @@ class Deliveries:
                     self._connection.blocks(delivery.link),
                     delivery.sha256,
                     is_directory=delivery.is_directory,
+                    is_executable=delivery.is_executable,
                 )
                 return True
             except LinkRefused:

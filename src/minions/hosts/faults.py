@@ -11,6 +11,11 @@ class HostUnreachable(Unavailable):
     code = "host_unreachable"
     hint = "It is tried again by itself; `minions hosts check` tells more."
 
+    def __init__(self, message: str, *, mend: str = "") -> None:
+        """mend: what a person can do about it."""
+        self.mend = mend
+        super().__init__(message)
+
 
 class HostRefuses(MinionsError):
     """The host lets us in only after something is changed by hand."""

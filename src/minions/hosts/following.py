@@ -13,6 +13,7 @@ from minions.hosts.progress import RunProgress
 from minions.hosts.records import PAGE, job_views
 from minions.hosts.run_directory import Run
 from minions.hosts.status import Failure
+from minions.wire.executor import JobDetail
 from minions.wire.tasks import JobView, LedgerView
 
 _MESSAGE_CHARACTERS = 2000
@@ -55,6 +56,17 @@ class Following:
         """Read the ledger of this task, too. wanted: the jobs that matter in it; others were done there long ago."""
         self._tasks[task] = _Followed(task, {identity: self._places[identity] for identity in wanted})
 
+    def let_go(self, task: str, identities: Collection[str]) -> None:
+        """These jobs matter in this task no more: they were handed in anew."""
+        followed = self._tasks[task]
+        followed.wanted = {each: place for each, place in followed.wanted.items() if each not in identities}
+
+    async def leave(self, task: str) -> None:
+        """Nothing more is to come in this task, although it may not have ended. Raises Unavailable."""
+        if not self._tasks[task].is_over:
+            await self._read_jobs(self._tasks[task])
+            self._tasks[task].is_over = True
+
     @property
     def is_over(self) -> bool:
         """Whether all tasks have ended, and all was read."""
@@ -86,7 +98,7 @@ class Following:
 
     def fetch(self, place: int, view: JobView) -> None:
         """Send for an output that was made before this run."""
-        self._send_for(place, view.sha256, view.is_directory, view.link)
+        self._send_for(place, view.sha256, view, view.link)
 
     async def _read(self, task: _Followed) -> int:
         """How many entries were new."""
@@ -108,7 +120,7 @@ class Following:
         match entry.entry:
             case "part" if place is not None and entry.job is not None:
                 self.hosts[place] = entry.executor or entry.job.host
-                self._send_for(place, entry.sha256, entry.job.is_directory, entry.link)
+                self._send_for(place, entry.sha256, entry.job, entry.link)
             case "fault" if place is not None:
                 attempt = entry.job.attempt if entry.job is not None else entry.attempt
                 self._say(
@@ -139,16 +151,18 @@ class Following:
                 self.nondeterministic.add(place)
             if view.state == "done":
                 self.hosts.setdefault(place, view.host or "")
-                self._send_for(place, view.sha256, view.is_directory, view.link)
+                self._send_for(place, view.sha256, view, view.link)
             elif view.state in ("failed", "cancelled") and place not in self._taken:
                 self._progress.fail(place, _failure(place, self._run, view))
 
-    def _send_for(self, place: int, sha256: str | None, is_directory: bool, link: str | None) -> None:
+    def _send_for(self, place: int, sha256: str | None, made: JobView | JobDetail, link: str | None) -> None:
         if place in self._taken or sha256 is None or link is None:
             return
         self._taken.add(place)
         job, identity = self._run.jobs[place]
-        self._deliveries.take(Delivery(place, identity, job.output, sha256, is_directory, link))
+        self._deliveries.take(
+            Delivery(place, identity, job.output, sha256, made.is_directory, link, made.is_executable)
+        )
 
 
 def _failure(place: int, run: Run, view: JobView) -> Failure:

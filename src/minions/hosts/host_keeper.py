@@ -19,7 +19,7 @@ from minions.hosts.bootstrap import (
     tell_server,
 )
 from minions.hosts.bundle import Bundle
-from minions.hosts.checkout import check_out
+from minions.hosts.checkout import Checkout, check_out
 from minions.hosts.connection import Connection
 from minions.hosts.dependencies import install
 from minions.hosts.faults import HostUnreachable
@@ -73,6 +73,7 @@ class HostKeeper:
         self.wish = wish
         self._replacing = False  # an executor of another version ends what it runs
         self._starting = asyncio.Lock()  # a drained executor that is brought back has not ended by itself
+        self._worktree = ""
         self._directory = directory
         self._pinned = pinned
         self._deployed = deployed
@@ -125,13 +126,7 @@ class HostKeeper:
             await tell_server(connection, place, self._server(connection))
         self.state = HostState("preparing", f"commit {run.commit[:12]} is checked out")
         require_python(connection)
-        checkout = await check_out(connection, self._directory.root, run.commit, patch=self._pinned.patch)
-        if checkout.restored:
-            self._say(f"{self.host.name}: {len(checkout.restored)} files of its worktree had been changed; put back")
-        self.state = HostState("preparing", "dependencies are installed")
-        around = await install(connection, checkout, run.setup)
-        if around.installed:
-            self._say(f"{self.host.name}: installed {', '.join(around.installed)}")
+        checkout = await self._check_out(connection)
         if removed := await prune(connection, checkout):
             self._say(f"{self.host.name}: removed what was used longest ago: {', '.join(removed)}")
         self.state = HostState("preparing", "its executor is started")
@@ -142,6 +137,29 @@ class HostKeeper:
         else:
             self._say(f"{self.host.name}: its executor is of another version; it is replaced when its jobs have ended")
         self.state = HostState("ready")
+
+    async def _check_out(self, connection: Connection) -> Checkout:
+        run = self._pinned.run
+        checkout = await check_out(connection, self._directory.root, run.commit, patch=self._pinned.patch)
+        if checkout.restored:
+            self._say(
+                f"{self.host.name}: files of its worktree had been changed and were put back: {len(checkout.restored)}"
+            )
+        if self.state.state == "preparing":
+            self.state = HostState("preparing", "dependencies are installed")
+        around = await install(connection, checkout, run.setup)
+        if around.installed:
+            self._say(f"{self.host.name}: installed {', '.join(around.installed)}")
+        self._worktree = checkout.directory
+        return checkout
+
+    async def _restore(self, connection: Connection) -> None:
+        """Make the worktree again when somebody has removed it: until a job runs there, nothing holds it, and to prune
+        others for it would let two runs remove each other's for ever. Raises MinionsError."""
+        asked = {"paths": [self._worktree, f"{self._worktree}.surroundings.json"]}
+        if None in (await connection.request("describe", asked))[0]["found"]:
+            self._say(f"{self.host.name}: its worktree was removed; it is made again")
+            await self._check_out(connection)
 
     async def _is_replaced(self, connection: Connection) -> bool:
         """Whether an executor of another version has ended; one without jobs does so at once. What it runs is neither
@@ -155,7 +173,7 @@ class HostKeeper:
         return False
 
     async def _tend(self) -> None:
-        """Start the executor again when it has ended while the host was connected."""
+        """While the host is connected, make again what was removed, and start the executor again when it has ended."""
         failed = 0
         while True:
             await asyncio.sleep(min(_TEND_SECONDS * 2**failed, _MOST_TEND_SECONDS))
@@ -163,6 +181,7 @@ class HostKeeper:
             if connection is None or self.state.state != "ready" or self.wish.draining:
                 continue
             try:
+                await self._restore(connection)
                 async with self._starting:
                     failed = failed + 1 if await self._started_again(connection) else 0
             except HostUnreachable:

@@ -62,7 +62,13 @@ def owned_place(root: Path, output: str) -> Path:
 
 
 async def put_in_place(
-    root: Path, output: str, blocks: AsyncIterator[bytes], sha256: str, *, is_directory: bool
+    root: Path,
+    output: str,
+    blocks: AsyncIterator[bytes],
+    sha256: str,
+    *,
+    is_directory: bool,
+    is_executable: bool = False,
 ) -> None:
     """Write an output, check its hash, and give it its name; a power cut leaves the old one or the new one.
 
@@ -84,13 +90,13 @@ async def put_in_place(
                 file.flush()
                 await asyncio.to_thread(_unpack, temporary, place, output)
             else:
-                await asyncio.to_thread(_settle, file, temporary, place)
+                await asyncio.to_thread(_settle, file, temporary, place, is_executable)
     finally:
         await asyncio.to_thread(temporary.unlink, missing_ok=True)
 
 
-def _settle(file: IO[bytes], temporary: Path, place: Path) -> None:
-    os.fchmod(file.fileno(), 0o666 & ~_umask())
+def _settle(file: IO[bytes], temporary: Path, place: Path, is_executable: bool) -> None:
+    os.fchmod(file.fileno(), (0o777 if is_executable else 0o666) & ~_umask())
     if place.is_dir() and not place.is_symlink():
         shutil.rmtree(place)
     replace_durably(file, temporary, place)
@@ -101,7 +107,8 @@ def _unpack(tar: Path, place: Path, output: str) -> None:
     new = Path(tempfile.mkdtemp(dir=place.parent, prefix=_TEMPORARY))
     try:
         with tarfile.open(tar) as found:
-            found.extractall(new, filter="data")
+            found.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.3 and older have none
+            found.extractall(new, _within(found.getmembers()))
         new.chmod(0o777 & ~_umask())
         for folder, _, names in os.walk(new, topdown=False):
             for name in names:
@@ -119,6 +126,23 @@ def _unpack(tar: Path, place: Path, output: str) -> None:
         raise OutputDamaged(f"{output} holds what must not be unpacked: {error}") from None
     finally:
         shutil.rmtree(new, ignore_errors=True)
+
+
+def _within(members: list[tarfile.TarInfo]) -> list[tarfile.TarInfo]:
+    """The members of a tar that is as `take_output` makes them. Raises TarError for any other."""
+    links = {member.name for member in members if member.issym()}
+    for member in members:
+        pieces = member.name.split("/")
+        around = ("/".join(pieces[:count]) for count in range(1, len(pieces)))
+        if any(piece in ("", ".", "..") for piece in pieces) or any(each in links for each in around):
+            raise tarfile.TarError(f"{member.name!r} leads out of it")
+        if member.issym():
+            out = member.linkname.split("/").count("..") > len(pieces) - 1
+            if out or os.path.isabs(member.linkname) or os.path.normpath(member.linkname) != member.linkname:
+                raise tarfile.TarError(f"the link {member.name!r} leads out of it")
+        elif not (member.isreg() or member.isdir()):
+            raise tarfile.TarError(f"{member.name!r} is no file, folder or link")
+    return members
 
 
 def _flush(path: Path) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from minions.domain.errors import FieldError, MinionsError, ValidationFailed
 from minions.domain.jobs import Pinned, job_id
+from minions.domain.output_paths import taken_errors
 from minions.formats.durable import replace_durably
 from minions.hosts import project
 from minions.hosts.project import Patch
@@ -17,7 +18,6 @@ from minions.hosts.run_directory import InputFile, Run, RunDirectory
 from minions.hosts.transfer import sha256_of
 
 _SHOWN = 20
-_MOST_PATHS = 500  # that git is told one by one
 
 
 class DirtyTree(MinionsError):
@@ -39,10 +39,16 @@ async def pin_run(directory: RunDirectory, table: RunTable, *, dirty: bool, sele
     """Pin what the project is now. Raises DirtyTree, CheckoutRefused, ValidationFailed."""
     root = directory.root
     commit = await project.pin(root)
-    patch = await _patch(root, commit, table, dirty)
+    tracked = await project.tracked(root, commit)
+    outputs = {job.output for job in table.jobs}
+    said = f"is in commit {commit[:12]}; write elsewhere, or `git rm --cached` it and commit that"
+    if errors := taken_errors((job.output for job in table.jobs), dict.fromkeys(tracked, said)):
+        raise _refused([FieldError(FILE, each.code, each.message) for each in errors])
+    made = Made(outputs | await asyncio.to_thread(directory.outputs), merged_paths(table))
+    patch = await _patch(root, commit, table, tracked, made, dirty=dirty)
     if patch is not None:
         await asyncio.to_thread(_keep, directory.patch(patch.sha256), patch.content)
-    inputs = await _inputs(root, commit, table.inputs)
+    inputs = await _inputs(root, tracked, table.inputs)
     pinned = Pinned(commit, patch.sha256 if patch else None, {each.path: each.sha256 for each in inputs})
     selected = select_jobs(selection, len(table.jobs)) if selection is not None else range(len(table.jobs))
     run = Run(
@@ -59,49 +65,54 @@ async def pin_run(directory: RunDirectory, table: RunTable, *, dirty: bool, sele
         second_start=table.second_start,
         selected=tuple(selected),
     )
+    await asyncio.to_thread(directory.note_outputs, outputs)
     return PinnedRun(run, patch)
 
 
-async def _patch(root: Path, commit: str, table: RunTable, dirty: bool) -> Patch | None:
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Where runs write. outputs: of this run and of earlier ones. merged: what the merge command names among them."""
+
+    outputs: Collection[str]
+    merged: Collection[str]
+
+    def holds(self, path: str) -> bool:
+        """Whether it is one of them, or lies in one."""
+        pieces = path.rstrip("/").split("/")
+        around = ("/".join(pieces[:count]) for count in range(1, len(pieces) + 1))
+        return any(each in self.outputs or each in self.merged for each in around)
+
+
+def merged_paths(table: RunTable) -> set[str]:
+    """What the command of a merge names in the directory of the outputs: it writes there, and no job reads it."""
+    within = f"{table.output_directory}/"
+    words = (word.rpartition("=")[2].removeprefix("./").rstrip("/") for word in table.merge or ())
+    return {word for word in words if table.output_directory and word.startswith(within)}
+
+
+async def _patch(
+    root: Path, commit: str, table: RunTable, tracked: Collection[str], made: Made, *, dirty: bool
+) -> Patch | None:
     """What the tree has beyond the commit, and beyond what a run brings with it or makes. Raises DirtyTree."""
-    tracked = await _tracked(root, commit, set(table.inputs))
     apart = {path for path in table.inputs if path not in tracked}  # a tracked one that was changed is a change
     apart |= {FILE, *([table.jobs_file] if table.jobs_file else [])}  # what they say is in the jobs
     found = await project.changes(root, commit)
-    made = [path for path in found.untracked if _is_made(path, table)]
-    left = [path for path in (*found.changed, *found.untracked) if path not in apart and not _is_made(path, table)]
+    left = [
+        path
+        for path in (*found.changed, *found.untracked)
+        if path not in apart and (path in tracked or not made.holds(path))
+    ]
     if not left:
         return None
     if not dirty:
         names = "".join(f"\n  {path}" for path in left[:_SHOWN])
         more = f"\n  and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
         raise DirtyTree(f"the tree differs from commit {commit[:12]}:{names}{more}")
-    if len(made) > _MOST_PATHS:
-        raise DirtyTree(
-            f"there are {len(made):,} outputs that git neither has nor ignores",
-            hint="Let the outputs have a directory of their own, or ignore them in .gitignore.",
-        )
-    without = [table.output_directory] if table.output_directory else made
-    return await project.dirty_patch(root, commit, without=[*sorted(apart), *without])
+    return await project.dirty_patch(root, commit, left)
 
 
-def _is_made(path: str, table: RunTable) -> bool:
-    """Whether it lies where outputs lie; what was merged from them lies there, too."""
-    if table.output_directory:
-        return path.startswith(f"{table.output_directory}/")
-    return any(path == job.output or path.startswith(f"{job.output}/") for job in table.jobs)
-
-
-async def _tracked(root: Path, commit: str, paths: set[str]) -> set[str]:
-    if not paths:
-        return set()
-    listed = await project.must(root, "ls-tree", "-z", "--name-only", "--full-tree", commit, "--", *sorted(paths))
-    return {name.decode(errors="surrogateescape") for name in listed.split(b"\0") if name}
-
-
-async def _inputs(root: Path, commit: str, paths: Sequence[str]) -> list[InputFile]:
+async def _inputs(root: Path, tracked: Collection[str], paths: Sequence[str]) -> list[InputFile]:
     """Raises ValidationFailed with all inputs that cannot be read."""
-    tracked = await _tracked(root, commit, set(paths))
     found: list[InputFile] = []
     errors: list[FieldError] = []
     for path in paths:
@@ -115,10 +126,14 @@ async def _inputs(root: Path, commit: str, paths: Sequence[str]) -> list[InputFi
         if size == 0 and path not in tracked:
             errors.append(FieldError(FILE, "bad_input", f"run.inputs: {path} is empty"))
     if errors:
-        refused = ValidationFailed(errors)
-        refused.advice = "Nothing was started."
-        raise refused
+        raise _refused(errors)
     return found
+
+
+def _refused(errors: list[FieldError]) -> ValidationFailed:
+    error = ValidationFailed(errors)
+    error.advice = "Nothing was started."
+    return error
 
 
 def _keep(target: Path, content: bytes) -> None:

@@ -79,16 +79,20 @@ async def project_key(root: Path, commit: str) -> str:
     return hashlib.sha256(" ".join(roots).encode()).hexdigest()[:16]
 
 
-async def changes(root: Path, commit: str, *, without: Sequence[str] = ()) -> Changes:
-    """What the tree has beyond the commit. without: paths that do not count, such as outputs."""
-    pathspecs = _pathspecs(without)
-    changed = await must(root, "diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", commit, "--", *pathspecs)
-    unknown = await must(root, "ls-files", "--others", "--exclude-standard", "-z", "--", *pathspecs)
+async def changes(root: Path, commit: str) -> Changes:
+    """What the tree has beyond the commit."""
+    changed = await must(root, "diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", commit, "--")
+    unknown = await must(root, "ls-files", "--others", "--exclude-standard", "-z")
     return Changes(_names(changed), _names(unknown))
 
 
-async def dirty_patch(root: Path, commit: str, *, without: Sequence[str] = ()) -> Patch | None:
-    """All that the tree has beyond the commit, untracked files too, as a patch; None when there is nothing.
+async def tracked(root: Path, commit: str) -> set[str]:
+    """The paths of all files of the commit."""
+    return set(_names(await must(root, "ls-tree", "-r", "-z", "--name-only", "--full-tree", commit)))
+
+
+async def dirty_patch(root: Path, commit: str, paths: Sequence[str]) -> Patch | None:
+    """What the tree has beyond the commit at these paths, as a patch; None when there is nothing.
 
     It is made with an index and an object directory of its own: the repository is not touched.
     """
@@ -101,7 +105,9 @@ async def dirty_patch(root: Path, commit: str, *, without: Sequence[str] = ()) -
         }
         await asyncio.to_thread(os.mkdir, f"{scratch}/objects")
         await must(root, "read-tree", commit, environment=own)
-        await must(root, "add", "--all", "--", *_pathspecs(without), environment=own)
+        listed = b"".join(os.fsencode(path) + b"\0" for path in paths)
+        told = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
+        await must(root, *told, environment=own, body=listed)
         plain = ("--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")
         content = await must(
             root, "diff", "--cached", *plain, "--src-prefix=a/", "--dst-prefix=b/", commit, environment=own
@@ -150,10 +156,6 @@ async def write_bundle(root: Path, commit: str, have: Sequence[str], target: Pat
         await must(lender, "update-ref", name, commit)
         body = "".join(f"^{had}\n" for had in have).encode()
         await must(lender, "bundle", "create", "--quiet", str(target), name, "--stdin", body=body)
-
-
-def _pathspecs(without: Sequence[str]) -> list[str]:
-    return [":(top)", *(f":(top,exclude,literal){path}" for path in without)]
 
 
 def _names(listed: bytes) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 import tomllib
@@ -11,12 +12,15 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from minions.domain.errors import FieldError, NotFound, ValidationFailed
-from minions.domain.jobs import MOST_JOBS, Job, expand, path_problem
+from minions.domain.jobs import MOST_JOBS, Job, JobsFile, expand
+from minions.domain.output_paths import path_problem, taken_errors
 from minions.hosts.durations import seconds_of
 from minions.hosts.inventory import Host, parse_hosts, place_of
+from minions.runtime.settings_files import KEYS
 
 FILE = "minions.toml"
 _OF_EXPANSION = ("command", "output", "environment", "range", "list", "matrix", "jobs")
+_TABLES = ("run", "hosts", *KEYS)  # it is a file of the client's settings, too
 _MOST_RETRIES = 100
 _MOST_INPUTS = 1000
 _MOST_ERRORS = 20
@@ -65,13 +69,14 @@ def read_project(root: Path) -> ProjectFile:
     """Read minions.toml of a project, and the file of jobs that it may name. Raises ValidationFailed, NotFound."""
     document, text = _document(root)
     hosts, errors = parse_hosts(document.get("hosts"), text)
+    errors += _unknown(document, text)
     table = document.get("run")
     if not isinstance(table, Mapping):
         errors.append(FieldError("run", "missing", "there is no table [run]; it says what shall be run"))
         raise _invalid(errors)
     given = dict(cast("Mapping[str, object]", table))
-    records, wrong = _records(root, given.get("jobs"))
-    run, more = parse_run(given, text, records) if not wrong else (None, wrong)
+    file, wrong = _jobs_file(root, given.get("jobs"))
+    run, more = parse_run(given, text, file) if not wrong else (None, [_with_line(each, text) for each in wrong])
     if errors or more or run is None:
         raise _invalid([*more, *errors])
     return ProjectFile(run, tuple(hosts))
@@ -81,15 +86,15 @@ def read_hosts(root: Path) -> list[Host]:
     """Only the hosts. Raises ValidationFailed, NotFound."""
     document, text = _document(root)
     hosts, errors = parse_hosts(document.get("hosts"), text)
-    if errors:
+    if errors := [*_unknown(document, text), *errors]:
         raise _invalid(errors)
     return hosts
 
 
 def parse_run(
-    table: Mapping[str, object], text: str, records: Sequence[object] | None = None
+    table: Mapping[str, object], text: str, file: JobsFile | None = None
 ) -> tuple[RunTable | None, list[FieldError]]:
-    """`[run]` as a value, and all that is wrong with it. Pure. records: the lines of the file of jobs."""
+    """`[run]` as a value, and all that is wrong with it. Pure. file: the one that lists the jobs."""
     errors = [
         FieldError(f"run.{key}", "unknown_key", f"is no key; known are {', '.join([*_OF_EXPANSION, *_FIELDS])}")
         for key in table
@@ -105,8 +110,12 @@ def parse_run(
     if values.get("second_start") and not values.get("idempotent"):
         said = "needs idempotent = true: a job that is started a second time runs twice at once"
         errors.append(FieldError("run.second_start", "needs_idempotent", said))
-    jobs, wrong = expand({key: table[key] for key in _OF_EXPANSION if key in table}, records)
+    jobs, wrong = expand({key: table[key] for key in _OF_EXPANSION if key in table}, file)
     errors += wrong
+    taken = dict.fromkeys(cast("tuple[str, ...]", values.get("inputs", ())), "is an input; write elsewhere")
+    taken |= {FILE: "says what is run; write elsewhere"}
+    taken |= {file.name: "lists the jobs; write elsewhere"} if file is not None else {}
+    errors += taken_errors((job.output for job in jobs), taken)
     errors = [_with_line(error, text) for error in errors[:_MOST_ERRORS]]
     if errors:
         return None, errors
@@ -214,32 +223,53 @@ def _document(root: Path) -> tuple[dict[str, Any], str]:
         ) from None
     except OSError as error:
         raise NotFound(f"{root / FILE} cannot be read: {(error.strerror or '').lower()}") from None
+    except RecursionError:
+        raise _refused([FieldError(FILE, "not_toml", "its values lie too deep in one another")]) from None
     except ValueError as error:
         raise _refused([FieldError(FILE, "not_toml", str(error))]) from None
 
 
-def _records(root: Path, name: object) -> tuple[list[object] | None, list[FieldError]]:
-    """The lines of the file of jobs, each parsed."""
-    if not isinstance(name, str):
+def _unknown(document: Mapping[str, object], text: str) -> list[FieldError]:
+    """What stands in the file and would be read by nobody."""
+    errors: list[FieldError] = []
+    for key in document:
+        if key in _TABLES:
+            continue
+        header = re.compile(rf"\s*\[*\s*[\"']?{re.escape(key)}[\"']?\s*[.\]=]")
+        line = next((number for number, each in enumerate(text.splitlines(), 1) if header.match(each)), None)
+        where = f"line {line}: " if line else ""
+        near = difflib.get_close_matches(key, _TABLES, n=1)
+        meant = f"did you mean {near[0]}?" if near else f"known are {', '.join(_TABLES)}"
+        errors.append(FieldError(key, "unknown_key", f"{where}{key} is no key or table of this file; {meant}"))
+    return errors
+
+
+def _jobs_file(root: Path, name: object) -> tuple[JobsFile | None, list[FieldError]]:
+    """The file of jobs, each line parsed; None when none is named."""
+    if not isinstance(name, str) or not name:
         return None, []
     try:
         lines = (root / name).read_bytes().splitlines()
-    except OSError as error:
-        return None, [FieldError("run.jobs", "unreadable", f"{name}: {(error.strerror or '').lower()}")]
+    except (OSError, ValueError) as error:  # ValueError: no file can have that name
+        why = (error.strerror or "").lower() if isinstance(error, OSError) else "no file can have that name"
+        named = repr(name) if "\0" in name else name
+        return None, [FieldError("run.jobs", "unreadable", f"run.jobs: {named}: {why}")]
     if len(lines) > MOST_JOBS:
-        return None, [FieldError("run.jobs", "too_many", f"{name} has more than {MOST_JOBS:,} lines")]
-    records: list[object] = []
+        return None, [FieldError("run.jobs", "too_many", f"run.jobs: {name} has more than {MOST_JOBS:,} lines")]
+    records: list[tuple[int, object]] = []
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                records.append(json.loads(line))
-            except ValueError:
-                return None, [FieldError("run.jobs", "not_json", f"{name}, line {number}: this is no JSON")]
-    return records, []
+                records.append((number, json.loads(line)))
+            except (ValueError, RecursionError):
+                return None, [FieldError("run.jobs", "bad_line", f"{name}, line {number}: this is no JSON")]
+    return JobsFile(name, records), []
 
 
 def _with_line(error: FieldError, text: str) -> FieldError:
     """The message with the line of its key before it; messages of expansion name their key already."""
+    if error.code == "bad_line":  # of the file of jobs, which it names
+        return error
     pieces = error.field.split(".")
     key = pieces[1].partition("[")[0] if len(pieces) > 1 else None
     place = place_of("run", key, text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, Collection, Mapping
 from dataclasses import dataclass, field
 
 from minions.client import calls
@@ -35,12 +35,22 @@ class JobHistory:
         return next(iter(told or self.entries), None)
 
 
+@dataclass(frozen=True, slots=True)
+class Unended:
+    """A task that has not ended. open: the identities of its jobs that have no end. held: those of them that an
+    executor holds."""
+
+    task: TaskView
+    open: frozenset[str]
+    held: Mapping[str, JobView]
+
+
 @dataclass(slots=True)
 class History:
-    """jobs: by identity. open_tasks: those that have not ended, newest first, with the jobs that are open in each."""
+    """jobs: by identity. open_tasks: those that have not ended, newest first."""
 
     jobs: dict[str, JobHistory]
-    open_tasks: list[tuple[TaskView, frozenset[str]]] = field(default_factory=list[tuple[TaskView, frozenset[str]]])
+    open_tasks: list[Unended] = field(default_factory=list[Unended])
 
     def finished(self) -> dict[str, Finished]:
         """The jobs that are done."""
@@ -64,17 +74,20 @@ async def read_history(connection: AsyncConnection, wanted: Collection[str], *, 
         if not (missing or is_open or whole):
             continue
         open_: set[str] = set()
+        held: dict[str, JobView] = {}
         async for view in job_views(connection, task.id):
             if view.id is None:
                 continue
             if view.state in ("queued", "acquired"):
                 open_.add(view.id)
+            if view.state == "acquired":
+                held[view.id] = view
             if view.id in history.jobs:
                 history.jobs[view.id].entries.append((task, view))
             if view.state == "done":
                 missing.discard(view.id)
         if is_open:
-            history.open_tasks.append((task, frozenset(open_)))
+            history.open_tasks.append(Unended(task, frozenset(open_), held))
     return history
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -69,37 +70,52 @@ def remaining(
 
 @dataclass(frozen=True, slots=True)
 class OpenTask:
-    """A task of an earlier run that has not ended. open: identities of its jobs that have no end yet."""
+    """A task of an earlier run that has not ended. open: identities of its jobs that have no end yet. held: those of
+    them that an executor holds, running or done and not delivered. is_split: whether all its jobs are told."""
 
     task: str
     fits: bool
     open: frozenset[str]
+    held: frozenset[str] = frozenset()
+    is_split: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """keep: tasks that go on. cancel: tasks that hold what nobody wants any more. submit: places of jobs to hand in."""
+    """keep: tasks that go on. wind_down: tasks of which only what is held goes on. cancel: tasks that hold nothing, or
+    what may run twice. submit: places of jobs to hand in."""
 
     keep: tuple[str, ...]
+    wind_down: tuple[str, ...]
     cancel: tuple[str, ...]
     submit: tuple[int, ...]
 
 
-def submission(jobs: Sequence[tuple[Job, str]], run: Sequence[int], open_tasks: Sequence[OpenTask]) -> Submission:
+def submission(
+    jobs: Sequence[tuple[Job, str]], run: Sequence[int], open_tasks: Sequence[OpenTask], *, may_run_twice: bool = False
+) -> Submission:
     """What to hand in, beside what an earlier coordinator handed in: its jobs may be running on hosts this moment.
 
-    A task is kept if all that is open in it is wanted, on the same terms; else it is cancelled as a whole.
+    A task is kept if all that is open in it is wanted, on the same terms. Of any other, what an executor holds stays
+    with it, for nobody can tell from here that it does not run any more; only the rest may be handed in anew.
     """
     wanted = {jobs[place][1] for place in run}
-    kept: set[str] = set()
+    holders = Counter(identity for each in open_tasks for identity in each.held)
+    taken: set[str] = set()
     keep: list[str] = []
+    wind_down: list[str] = []
     cancel: list[str] = []
     for each in open_tasks:
-        if not each.open:
+        if not each.open and each.is_split:
             continue  # it is about to end by itself
-        if each.fits and each.open <= wanted and not each.open & kept:
+        elsewhere = {identity for identity in each.open if holders[identity] > (identity in each.held)}
+        if each.fits and each.is_split and each.open <= wanted and not each.open & taken and not elsewhere:
             keep.append(each.task)
-            kept |= each.open
+            taken |= each.open
+        elif each.held and not may_run_twice:
+            wind_down.append(each.task)
+            taken |= each.held
         else:
             cancel.append(each.task)
-    return Submission(tuple(keep), tuple(cancel), tuple(place for place in run if jobs[place][1] not in kept))
+    submit = tuple(place for place in run if jobs[place][1] not in taken)
+    return Submission(tuple(keep), tuple(wind_down), tuple(cancel), submit)

@@ -130,7 +130,25 @@ class RunDirectory:
         tuples = ("command", "selected")
         about |= {name: tuple(about[name]) for name in tuples}
         about["setup"] = None if about["setup"] is None else tuple(about["setup"])
-        return Run(**about, inputs=inputs, jobs=tuple(parse_job_line(line) for line in lines))
+        try:
+            return Run(**about, inputs=inputs, jobs=tuple(parse_job_line(line) for line in lines))
+        except ValueError as error:
+            raise MinionsError(
+                f"{self.path}/jobs.jsonl: {error}", hint="Correct minions.toml; `minions run` writes it anew."
+            ) from None
+
+    def outputs(self) -> set[str]:
+        """The outputs of this run and of earlier ones: what lies there was made by a run."""
+        try:
+            return set((self.path / "outputs").read_text("utf-8").splitlines())
+        except FileNotFoundError:
+            return set()
+
+    def note_outputs(self, outputs: set[str]) -> None:
+        """Remember what runs write."""
+        before = self.outputs()
+        if outputs - before:
+            _write(self.path / "outputs", "".join(f"{each}\n" for each in sorted(outputs | before)).encode())
 
     def wishes(self) -> dict[str, HostWish]:
         """How hosts are to be, by name; those that nobody spoke of are absent."""

@@ -83,7 +83,7 @@ def allocated_port(line: str) -> int | None:
 _MEANINGS = (
     (
         "Host key verification failed",
-        "its host key is unknown here, or has changed",
+        "its host key is unknown here",
         "`ssh {to}` once by hand, and compare the key",
     ),
     (
@@ -107,6 +107,22 @@ _MEANINGS = (
 )
 
 
+# Why ssh reaches nothing, and what a person can do.
+_UNREACHED = (
+    (
+        "Could not resolve hostname",
+        "correct ssh in [hosts.{name}] of minions.toml, or say its HostName in ~/.ssh/config",
+    ),
+    ("Connection refused", "turn on its ssh server (on a Mac: Remote Login), or correct its Port in ~/.ssh/config"),
+    ("timed out", "see that it is on, awake, and in a network that reaches it"),
+    ("not responding", "see that it is on, awake, and in a network that reaches it"),
+    ("No route to host", "see that it is on, awake, and in a network that reaches it"),
+    ("Network is unreachable", "see that this machine has a network"),
+    ("closed by", "see its sshd's log: it may take no more logins for now, or none from here"),
+    ("reset by", "see its sshd's log: it may take no more logins for now, or none from here"),
+)
+
+
 def fault(host: Host, code: int | None, stderr: str) -> MinionsError:
     """What it means that the connection ended. code: of ssh, or of this machine's shell; None: we ended it."""
     to = host.ssh or host.name
@@ -117,18 +133,33 @@ def fault(host: Host, code: int | None, stderr: str) -> MinionsError:
         )
         return HostNotReady(f"{host.name}: {said.removeprefix('minions: ')}", hint=hint)
     if code == SSH_FAILED:
+        if changed := _changed_key(host, stderr):
+            return changed
         for words, meaning, way_out in _MEANINGS:
             if words in stderr:
                 way = way_out.format(to=to)
                 return HostRefuses(f"{host.name}: {meaning} (ssh: {said})", hint=f"{way[0].upper()}{way[1:]}.")
-        return HostUnreachable(f"{host.name}: ssh cannot reach it: {said}")
+        mend = next((mend for words, mend in _UNREACHED if words in stderr), f"see what `ssh {to}` says")
+        return HostUnreachable(f"{host.name}: ssh cannot reach it: {said}", mend=mend.format(name=host.name))
     if code is None:
         return HostUnreachable(f"{host.name}: the connection was silent and was ended")
     return HostUnreachable(f"{host.name}: the connection ended (code {code}): {said}")
+
+
+def _changed_key(host: Host, stderr: str) -> HostRefuses | None:
+    """What to do when the host has another key than it had: the old one must go, once somebody knows why."""
+    found = re.search(r"^Host key for (\S+) has changed", stderr, re.MULTILINE)
+    if not found:
+        return None
+    kept = re.search(r"^Offending \S+ key in (.+):\d+$", stderr, re.MULTILINE)
+    file = f" -f {shlex.quote(kept[1])}" if kept and not kept[1].endswith("/.ssh/known_hosts") else ""
+    remove = f"ssh-keygen{file} -R {shlex.quote(found[1])}"
+    hint = f"If it was installed anew, `{remove}`, then `ssh {host.ssh}` once by hand; if not, another answers for it."
+    return HostRefuses(f"{host.name}: its host key has changed since it was accepted here", hint=hint)
 
 
 def _last_words(stderr: str) -> str:
     """The lines that tell why; a banner or a warning before them does not."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     telling = [line for line in lines if not line.startswith(("Warning: Permanently added", "Allocated port", "@"))]
-    return " / ".join(telling[-2:]) or "it said nothing"
+    return " / ".join(line.rstrip(".") for line in telling[-2:]) or "it said nothing"

@@ -187,6 +187,7 @@ class JobDetail(Message):
     stdout_bytes: Count = 0
     stderr_bytes: Count = 0
     is_directory: bool = False
+    is_executable: bool = False
     leftovers: Count = 0
     log: JobLog | None = None
 

@@ -204,6 +204,7 @@ class JobView(Answer):
     seconds: float = 0.0
     peak_memory_bytes: int | None = None
     is_directory: bool = False
+    is_executable: bool = False
     sha256: Sha256 | None = None
     size_bytes: int = 0
     link: str | None = None

@@ -48,6 +48,35 @@ async def test_every_job_runs_once_and_its_output_arrives_with_its_arguments(com
 
 
 @pytest.mark.timeout(90)
+async def test_a_job_is_told_where_it_is_and_not_how_somebody_logged_in(
+    commands: CommandRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "MAIL", "OLDPWD", "PWD"):
+        monkeypatch.setenv(name, "/of/a/login")
+    script = "import json, os, sys; json.dump([dict(os.environ), os.getcwd()], open(sys.argv[1], 'w'))"
+    given = [([sys.executable, "-c", script, "env"], "env"), shell('echo : >"$1"; chmod +x "$1"', "run")]
+    given.append(shell('mkdir "$1"; ln -s /etc "$1/link"', "leads/out"))
+    async with commands.executor():
+        task = await commands.submit(given)
+        await commands.rig.ended(task)
+    jobs = await commands.jobs(task)
+    environment, directory = json.loads(await commands.output(jobs[0]))
+    assert environment["PWD"] == directory
+    assert "/of/a/login" not in environment.values()
+    assert [job["is_executable"] for job in jobs] == [False, True, False]
+    assert (jobs[2]["state"], jobs[2]["reason"]) == ("failed", "output_missing")
+    assert jobs[2]["message"].startswith("leads/out: the output holds link, a link to the absolute path /etc")
+
+
+@pytest.mark.timeout(90)
+async def test_a_job_whose_argument_is_no_text_can_be_looked_at(commands: CommandRig) -> None:
+    task = await commands.submit([(["x", "caf\udce9"], "a")], environment={"X": "\ud800"})
+    (job,) = await commands.jobs(task)
+    assert job["argv"] == ["x", "caf\\udce9"]
+    assert job["environment"] == {"X": "\\ud800"}
+
+
+@pytest.mark.timeout(90)
 async def test_jobs_that_fail_are_tried_as_often_as_the_task_says_and_tell_why(commands: CommandRig) -> None:
     given = [
         shell('echo "went wrong" >&2; exit 3', "a"),

@@ -53,3 +53,5 @@ async def test_a_host_that_is_away_says_so_soon(host: Host) -> None:
     assert verdict.facts is None
     assert verdict.line.startswith("mini: not ready · ssh cannot reach it: ")
     assert "Connection refused" in verdict.line
+    assert "Remote Login" in verdict.line
+    assert "hosts check" not in verdict.line

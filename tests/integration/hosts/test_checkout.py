@@ -71,17 +71,17 @@ async def test_history_that_was_rewritten_is_brought(connection: Connection, roo
 
 async def test_a_dirty_tree_comes_as_a_verified_patch(connection: Connection, root: Path) -> None:
     first = commit(root, {"changed": "one\n", "removed": "x\n", "bytes": b"\0\1", ".gitignore": "ignored\n"})
-    assert await dirty_patch(root, first) is None
+    assert await dirty_patch(root, first, []) is None
     write(root, {"changed": "two  \r\n", "bytes": b"\0\2\xff", "new/a b é": "new", "ignored": "i", "results/out": "o"})
     (root / "removed").unlink()
     (root / "new" / "run").write_text("#!/bin/sh\n")
     (root / "new" / "run").chmod(0o755)
     status = run_git(root, "status", "--porcelain")
-    found = await project.changes(root, first, without=["results"])
+    found = await project.changes(root, first)
     assert set(found.changed) == {"changed", "removed", "bytes"}
-    assert set(found.untracked) == {"new/a b é", "new/run"}
+    assert set(found.untracked) == {"new/a b é", "new/run", "results/out"}
 
-    patch = await dirty_patch(root, first, without=["results"])
+    patch = await dirty_patch(root, first, [*found.changed, "new/a b é", "new/run"])
     assert patch is not None
     assert run_git(root, "status", "--porcelain") == status
     made = await check_out(connection, root, first, patch=patch)
@@ -97,7 +97,7 @@ async def test_a_dirty_tree_comes_as_a_verified_patch(connection: Connection, ro
 async def test_a_patch_that_gives_another_tree_is_refused(connection: Connection, root: Path) -> None:
     first = commit(root, {"file": "one\n"})
     write(root, {"file": "two\n"})
-    patch = await dirty_patch(root, first)
+    patch = await dirty_patch(root, first, ["file"])
     assert patch is not None
     other = project.Patch(patch.content, run_git(root, "rev-parse", "HEAD^{tree}"))
     with pytest.raises(CheckoutRefused, match=r"mini: .* has tree"):

@@ -18,6 +18,7 @@ command = ["cp", "in.txt", "{output}"]
 list = ["a", "b"]
 output = "OUTPUT"
 inputs = ["in.txt", "data/big.bin"]
+merge = ["cat", "--to=./res/merged", "{outputs}"]
 """
 
 
@@ -62,6 +63,42 @@ async def test_any_other_change_is_refused_or_becomes_part_of_every_job(root: Pa
     assert second.run.patch_sha256 == second.patch.sha256
     assert not set(ids(first)) & set(ids(second))
     assert RunDirectory(root).patch(second.patch.sha256).read_bytes() == second.patch.content
+
+
+async def test_tracked_code_that_lies_among_the_outputs_is_a_change(root: Path) -> None:
+    commit(root, {"res/code.sh": "old"})
+    write(root, {"res/code.sh": "new", "res/a": "an output"})
+    with pytest.raises(DirtyTree, match=r"res/code\.sh"):
+        await pinned(root)
+    found = await pinned(root, dirty=True)
+    assert found.patch is not None
+    assert "+new" in found.patch.content.decode()
+    assert "res/a" not in found.patch.content.decode()
+
+
+async def test_a_new_file_among_the_outputs_is_a_change_and_an_output_of_an_earlier_run_is_not(root: Path) -> None:
+    await pinned(root)
+    for items in ('["c"]', '["d"]'):
+        write(root, {"minions.toml": (TABLE.replace("OUTPUT", "res/{item}")).replace('["a", "b"]', items)})
+        await pinned(root)
+    write(root, {"res/a": "1", "res/b/part": "2", "res/c": "3"})
+    assert (await pinned(root, dirty=True)).patch is None
+    write(root, {"res/helper.py": "1"})
+    with pytest.raises(DirtyTree, match=r"res/helper\.py") as refused:
+        await pinned(root)
+    assert "res/a" not in refused.value.message
+    found = await pinned(root, dirty=True)
+    assert found.patch is not None
+    assert "+++ b/res/helper.py" in found.patch.content.decode()
+
+
+@pytest.mark.parametrize("output", ["{item}", "{item}/x", "deep/{item}"])
+async def test_an_output_that_would_replace_a_file_of_the_commit_is_refused(root: Path, output: str) -> None:
+    names = '["x", "code.py"]' if output != "deep/{item}" else '["x", "er"]'
+    table = TABLE.replace("OUTPUT", output).replace('["a", "b"]', names)
+    commit(root, {"minions.toml": table, "deep/er/code": "1"})
+    with pytest.raises(ValidationFailed, match=r"job 1 would write .* is in commit [0-9a-f]{12}; write elsewhere"):
+        await pinned(root)
 
 
 async def test_outputs_in_the_project_itself_are_no_change_either(root: Path) -> None:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -98,10 +99,15 @@ def test_a_tree_that_is_not_committed_is_refused_or_recorded(project: OwnProject
     told = project.json("explain", "2")
     patch = project.root / ".minions" / "patches" / f"{told['patch_sha256']}.patch"
     assert b"extra.py" in patch.read_bytes()
-    assert str(patch) in told["replay"]
     project.ran()
+    for once_more in (False, True):
+        remove = told["replay"].splitlines()[0].partition("first: ")[2] if once_more else ":"
+        done = subprocess.run(["sh", "-c", f"{remove}\n{told['replay']}"], cwd="/", capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert (project.root.parent / f"replay-{told['id'][:12]}" / "results" / "002.txt").read_text() == "NUMBER 2\n"
+    assert project.ran() == [2, 2]
 
-    commit(project.root, {}, "the same, committed")
+    commit(project.root, {".gitignore": "results\n"}, "the same, committed")
     assert project.minions("run").returncode == 0
     assert project.ran() == [0, 1, 2, 3], "another commit is another job"
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minions.domain.jobs import Job, Pinned, expand, job_id, job_line, output_errors, parse_job_line, path_problem
+from minions.domain.jobs import Job, JobsFile, Pinned, expand, job_id, job_line, parse_job_line
+from minions.domain.output_paths import output_errors, path_problem, taken_errors
 
 PINNED = Pinned("a" * 40, None, {"data/x": "b" * 64})
 RUN: dict[str, Any] = {"command": ["run", "{output}"], "output": "out/{index}"}
@@ -25,9 +26,9 @@ def jobs_of(**changed: Any) -> list[Job]:
     return jobs
 
 
-def errors_of(records: list[object] | None = None, **changed: Any) -> list[tuple[str, str]]:
+def errors_of(file: JobsFile | None = None, **changed: Any) -> list[tuple[str, str]]:
     given = {key: value for key, value in (RUN | changed).items() if value is not None}
-    return [(error.field, error.message) for error in expand(given, records)[1]]
+    return [(error.field, error.message) for error in expand(given, file)[1]]
 
 
 def test_a_range_becomes_shards_and_the_last_one_is_shorter() -> None:
@@ -60,7 +61,9 @@ def test_lists_matrices_and_files_name_their_placeholders() -> None:
     assert [job.argv[1] for job in listed] == ["x", "y"]
     product = jobs_of(command=["run", "{size}-{rate:.2f}"], matrix={"size": ["s", "l"], "rate": [0.5, 1]})
     assert [job.argv[1] for job in product] == ["s-0.50", "s-1.00", "l-0.50", "l-1.00"]
-    jobs, errors = expand(RUN | {"command": ["run", "{{{q}}}"], "jobs": "j.jsonl"}, [{"q": "1"}, {"q": "2"}])
+    jobs, errors = expand(
+        RUN | {"command": ["run", "{{{q}}}"], "jobs": "j"}, JobsFile("j", [(1, {"q": "1"}), (3, {"q": "2"})])
+    )
     assert errors == []
     assert [job.argv[1] for job in jobs] == ["{1}", "{2}"]
 
@@ -112,6 +115,24 @@ def test_lists_matrices_and_files_name_their_placeholders() -> None:
             "run.environment.MINIONS_TOKEN",
             "run.environment: 'MINIONS_TOKEN' is no name for a variable: no '=', and not MINIONS_…",
         ),
+        ({"jobs": 3}, "run.jobs", 'run.jobs = 3: it must name a file of JSON lines, such as "jobs.jsonl"'),
+        (
+            {"list": [1], "output": "{index:99999999999}"},
+            "run.output",
+            "run.output: {index:99999999999} is too wide; 64 characters are the most (job 0: {'item': 1})",
+        ),
+        (
+            {"list": ["a", "b\udce9"], "command": ["run", "{item}"], "output": "{index}"},
+            "run.command[1]",
+            "run.command[1]: character 1 is half of a surrogate pair, which is no text in UTF-8; write the whole one "
+            "(job 1: {'item': 'b\\udce9'})",
+        ),
+        (
+            {"list": ["\udce9"], "environment": {"X": "{item}"}},
+            "run.environment.X",
+            "run.environment.X: character 0 is half of a surrogate pair, which is no text in UTF-8; write the whole "
+            "one (job 0: {'item': '\\udce9'})",
+        ),
         (
             {"list": [1], "command": []},
             "run.command",
@@ -123,6 +144,44 @@ def test_what_is_wrong_names_the_key_the_value_and_the_way_out(
     changed: dict[str, Any], field: str, message: str
 ) -> None:
     assert errors_of(**changed) == [(field, message)]
+
+
+def test_a_job_that_no_line_could_hold_is_refused_before_anything_starts() -> None:
+    assert errors_of(list=["x" * 1_000_000], command=["run", "{item}"]) == []
+    ((field, said),) = errors_of(list=["x" * 1_100_000], command=["run", "{item}"])
+    assert field == "run.command"
+    assert "more than 1,048,576 bytes" in said
+
+
+def test_what_is_wrong_with_a_file_of_jobs_names_its_line() -> None:
+    file = JobsFile("j.jsonl", [(2, {"item": "a"}), (4, {"item": "b\ud800"})])
+    ((_, said),) = errors_of(file, jobs="j.jsonl", command=["run", "{item}"])
+    assert said.endswith("(j.jsonl, line 4: {'item': 'b\\ud800'})")
+    file = JobsFile("j.jsonl", [(2, {"item": "a"}), (4, {"seed": [1]})])
+    assert errors_of(file, jobs="j.jsonl") == [
+        ("j.jsonl, line 4.seed", "j.jsonl, line 4.seed = [1]: it must be a text or a number")
+    ]
+    ((field, said),) = errors_of(JobsFile("j.jsonl", []), jobs="j.jsonl")
+    assert (field, said.partition(";")[0]) == ("run.jobs", "run.jobs: j.jsonl has no jobs")
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ("src.py", "it is code"),
+        ("SRC.py", "src.py is code"),
+        ("src.py/x", "src.py is code"),
+        ("deep", "deep/down/x is code"),
+        ("deep/down", "deep/down/x is code"),
+        ("deep/other", None),
+        ("src.pyc", None),
+    ],
+)
+def test_outputs_where_something_else_lies_are_refused(output: str, said: str | None) -> None:
+    found = taken_errors(["a", output], {"src.py": "is code", "deep/down/x": "is code"})
+    assert [each.message for each in found] == (
+        [] if said is None else [f"run.output: job 1 would write {output!r}, but {said}"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -141,7 +200,23 @@ def test_outputs_that_one_file_would_hold_are_refused(outputs: list[str], pairs:
 
 
 @pytest.mark.parametrize(
-    "path", ["/x", "a//b", "", "..", "a/../b", ".git/hooks/x", ".GIT/x", "a\\b", "a\nb", "x" * 300]
+    "path",
+    [
+        "/x",
+        "a//b",
+        "",
+        "..",
+        "a/../b",
+        ".git/hooks/x",
+        ".GIT/x",
+        "a/.git/x",
+        ".g\u200cit/x",
+        ".minions/run.json",
+        ".Minions/x",
+        "a\\b",
+        "a\nb",
+        "x" * 300,
+    ],
 )
 def test_paths_that_leave_the_project_or_cannot_be_files_are_refused(path: str) -> None:
     assert path_problem(path)

@@ -50,6 +50,9 @@ async def test_a_file_is_put_into_its_place_and_replaces_what_was_there(tmp_path
     mask = os.umask(0)
     os.umask(mask)
     assert (tmp_path / "a/b/out.txt").stat().st_mode & 0o777 == 0o666 & ~mask
+    made = (sha256(b"third"), b"third")
+    await put_in_place(tmp_path, "a/b/run", pieces(made[1]), made[0], is_directory=False, is_executable=True)
+    assert (tmp_path / "a/b/run").stat().st_mode & 0o777 == 0o777 & ~mask
 
 
 async def test_what_arrives_damaged_leaves_what_was_there(tmp_path: Path) -> None:
@@ -88,7 +91,12 @@ def tar_with(name: str, link: str | None = None) -> bytes:
 @pytest.mark.parametrize(
     "content", [tar_with("../evil"), tar_with("in", "/etc/passwd"), tar_with("in", "../../evil"), b"no tar at all"]
 )
-async def test_nothing_in_a_tar_leads_out_of_its_place(tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize("python", ["this", "3.11.2"])
+async def test_nothing_in_a_tar_leads_out_of_its_place(
+    tmp_path: Path, content: bytes, python: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if python == "3.11.2":
+        monkeypatch.delattr(tarfile, "data_filter", raising=False)
     root = tmp_path / "project"
     with pytest.raises(OutputDamaged):
         await put(root, "res", content, is_directory=True)

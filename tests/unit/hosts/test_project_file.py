@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from minions.domain.errors import NotFound, ValidationFailed
-from minions.hosts.project_file import find_root, parse_run, read_project, select_jobs
+from minions.hosts.project_file import find_root, parse_run, read_hosts, read_project, select_jobs
 
 GOOD = """
 [run]
@@ -66,6 +66,14 @@ def test_without_hosts_it_is_this_machine(tmp_path: Path) -> None:
         ("data/large", "../large", "line 6: run.inputs '../large.parquet' must be a plain path"),
         ("step = 10", "step = 0", "line 4: run.range.step = 0: it must be at least 1"),
         ("{start}", "{begin}", "line 3: run.command[2]: {begin} is no placeholder here"),
+        ("[run]", "foo = 1\n[run]", "line 2: foo is no key or table of this file; known are run, hosts, server"),
+        ("[run]", "[host.mini]\nssh = 'm'\n[run]", "line 2: host is no key or table of this file; did you mean hosts?"),
+        ("{index:02}", "{index:3000000000}", "line 5: run.output: {index:3000000000} is too wide"),
+        (
+            "results/raw/{index:02}.json",
+            ".minions/{index}",
+            "line 5: run.output: '.minions/0' must not lie in .minions",
+        ),
         ("retries", "retry", "line 9: run.retry is no key; known are command"),
         ("range = { stop = 30, step = 10 }\n", "", "line 2: run: give one of range, list, matrix, jobs, not none"),
     ],
@@ -91,8 +99,47 @@ def test_jobs_of_a_file(tmp_path: Path) -> None:
     assert run.jobs_file == "jobs.jsonl"
     (tmp_path / "jobs.jsonl").write_text('{"start": 5}\n{"start"\n')
     assert wrong(tmp_path, text) == ["jobs.jsonl, line 2: this is no JSON"]
+    (tmp_path / "jobs.jsonl").write_text("\n" + "[" * 100_000)
+    assert wrong(tmp_path, text) == ["jobs.jsonl, line 2: this is no JSON"]
+    (tmp_path / "jobs.jsonl").write_text('{"start": 5}\n\n{"start": null}\n')
+    assert wrong(tmp_path, text) == ["jobs.jsonl, line 3.start is missing; it must be a text or a number"]
+    (tmp_path / "jobs.jsonl").write_text("\n")
+    assert wrong(tmp_path, text)[0].startswith("line 4: run.jobs: jobs.jsonl has no jobs; write one JSON object")
     (tmp_path / "jobs.jsonl").unlink()
-    assert wrong(tmp_path, text) == ["jobs.jsonl: no such file or directory"]
+    assert wrong(tmp_path, text) == ["line 4: run.jobs: jobs.jsonl: no such file or directory"]
+    text = text.replace('"jobs.jsonl"', '"a\\u0000b"')
+    assert wrong(tmp_path, text) == ["line 4: run.jobs: 'a\\x00b': no file can have that name"]
+    assert "line 4: run.jobs = 3: it must name a file" in wrong(tmp_path, text.replace('"a\\u0000b"', "3"))[0]
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ("minions.toml", "says what is run"),
+        ("Minions.toml/{q}", "says what is run"),
+        ("jobs.jsonl", "lists the jobs"),
+        ("data", "is an input"),
+        ("data/large.parquet", "is an input"),
+    ],
+)
+def test_no_output_takes_the_place_of_what_the_run_is_made_of(tmp_path: Path, output: str, said: str) -> None:
+    text = GOOD.replace("range = { stop = 30, step = 10 }", 'jobs = "jobs.jsonl"')
+    text = text.replace("results/raw/{index:02}.json", output).replace("{start}", "{q}")
+    (tmp_path / "jobs.jsonl").write_text('{"q": "x"}\n')
+    (message,) = wrong(tmp_path, text)
+    assert message.startswith("line 5: run.output: job 0 would write ")
+    assert message.endswith(f" {said}; write elsewhere")
+
+
+def test_settings_of_the_client_may_stand_in_the_same_file(tmp_path: Path) -> None:
+    text = "server = 'http://127.0.0.1:1'\ntoken = 'x'\nteam = 'a'\nproject = 'b'\n" + GOOD
+    assert len(read_project(project(tmp_path, text)).run.jobs) == 3
+    with pytest.raises(ValidationFailed, match=r"line 1: servre is no key .* did you mean server\?"):
+        read_hosts(project(tmp_path, text.replace("server", "servre")))
+
+
+def test_a_file_that_nests_without_end_is_refused_in_words(tmp_path: Path) -> None:
+    assert wrong(tmp_path, "a = " + "[" * 100_000) == ["its values lie too deep in one another"]
 
 
 def test_a_file_that_is_not_there_or_no_toml(tmp_path: Path) -> None:

@@ -10,9 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from minions.commands.explain import without_empty
+from minions.commands.job_rows import job_row
 from minions.commands.merge import merge_command, refuse_unless_right
-from minions.domain.errors import Conflict, NotFound
+from minions.domain.errors import Conflict, MinionsError, NotFound
 from minions.domain.jobs import Job
+from minions.hosts.inventory import Host
+from minions.hosts.recipes import choose
+from minions.hosts.records import JobHistory
 from minions.hosts.replay import replay
 from minions.hosts.resume import Output
 from minions.hosts.run_directory import HostWish, InputFile, Run, RunDirectory, name_of, watching
@@ -109,14 +114,52 @@ def test_what_names_no_job(reference: str) -> None:
 
 
 def test_a_job_can_be_run_again_by_hand(tmp_path: Path) -> None:
-    patch = tmp_path / "p q.patch"
-    lines = replay(RUN, 3, patch).splitlines()
-    assert lines[0] == f"git worktree add --detach ../replay-cccccccccccc {'c' * 40}"
-    assert shlex.quote(str(patch)) in lines[1]
-    assert "'data/a b.bin'" in lines[2]
+    root, patch = tmp_path / "my project", tmp_path / "p q.patch"
+    text = replay(RUN, 3, root, patch)
+    comment, *lines = text.splitlines()
+    assert all(line.endswith(" &&") for line in lines[:-1]), "nothing goes on where something failed"
+    tree = str(tmp_path / f"replay-{RUN.jobs[3][1][:12]}")
+    steps = [shlex.split(line.removesuffix(" &&")) for line in lines]
+    assert comment == f"# to do it once more, first: git -C {shlex.quote(str(root))} worktree remove --force {tree}"
+    assert steps[0] == ["git", "-C", str(root), "worktree", "add", "--detach", tree, "c" * 40]
+    assert steps[1][-1] == str(patch)
+    assert ["cp", str(root / "data" / "a b.bin"), f"{tree}/data/a b.bin"] in steps
     assert not any("in.txt" in line for line in lines), "the commit brings it"
-    assert "make deps" in lines
-    assert shlex.split(lines[-1]) == ["env", "SEED=a b", "run", "it's 3", "ü"]
+    assert ["make", "deps"] in steps
+    assert steps[-1] == ["env", "SEED=a b", "run", "it's 3", "ü"]
+
+
+def test_what_a_job_had_around_it_on_its_host_is_told_for_a_replay(tmp_path: Path) -> None:
+    host = Host("mini", "m", setup=("make", "more"), environment=(("A", "1 2"),), path=("/opt/x",))
+    recipes = choose({"requirements.txt": b"x==1 --hash=sha256:0"}, None, has_uv=True)
+    lines = replay(RUN, 3, tmp_path, None, recipes=recipes, host=host).splitlines()
+    told = [line for line in lines if line.startswith("# ")]
+    assert "# requirements.txt was installed before, in the worktree: uv venv --clear .venv" in told
+    assert "# mini had in its environment: 'A=1 2'" in told
+    assert "# mini had before its PATH: /opt/x" in told
+    assert "make more &&" in lines
+    assert "make deps &&" not in lines, "a host's own setup takes its place"
+
+
+def test_an_argument_that_is_no_text_can_be_shown() -> None:
+    run = replace(RUN, jobs=((Job(0, ("run", "a\udce9"), "out", {"X": "\ud800"}), "a" * 64),))
+    row = job_row(run, 0, {"a" * 64: JobHistory([])})
+    assert (row["command"], row["environment"]) == (["run", "a\\udce9"], {"X": "\\ud800"})
+    assert replay(run, 0, Path("/p"), None).encode().endswith(b"env 'X=\\ud800' run 'a\\udce9'")
+
+
+def test_what_is_no_longer_a_job_is_told_as_damaged(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path)
+    directory.make()
+    directory.write_run(replace(RUN, jobs=((Job(0, ("run",), ".minions/run.json", {}), "a" * 64),)))
+    with pytest.raises(MinionsError, match=r"jobs\.jsonl: output '\.minions/run\.json' must not lie in \.minions"):
+        directory.read_run()
+
+
+def test_headers_of_a_log_that_nothing_stands_under_are_left_out() -> None:
+    assert without_empty("--- stdout\n\n--- stderr\nwent wrong\n\n") == "--- stderr\nwent wrong\n\n"
+    assert without_empty("--- stdout\nfine\n\n--- stderr\n\n") == "--- stdout\nfine\n\n"
+    assert without_empty("--- stdout\n\n--- stderr\n\n") == ""
 
 
 def test_a_merge_names_the_outputs_in_order_and_refuses_what_is_not_right() -> None:

@@ -41,11 +41,22 @@ def test_the_port_of_the_tunnel() -> None:
     assert allocated_port("debug1: Allocated port 40123 for remote forward") is None
 
 
+CHANGED = """@@@@@@@@@
+@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @
+Offending ED25519 key in /h/.ssh/known_hosts:3
+Host key for [10.0.0.2]:2222 has changed and you have requested strict checking.
+Host key verification failed.
+"""
+
+
 @pytest.mark.parametrize(
     ("code", "stderr", "kind", "said", "hint"),
     [
         (255, "x: Permission denied (publickey).", HostRefuses, "accepts none of our keys", "ssh-copy-id me@compute"),
-        (255, "No ED25519 host key is known\nHost key verification failed.", HostRefuses, "host key", "by hand"),
+        (255, "No ED25519 host key is known\nHost key verification failed.", HostRefuses, "is unknown here", "by hand"),
+        (255, CHANGED, HostRefuses, "has changed", "`ssh-keygen -R '[10.0.0.2]:2222'`"),
+        (255, CHANGED.replace(".ssh/k", "k"), HostRefuses, "changed", "`ssh-keygen -f /h/known_hosts -R '[10.0.0.2]"),
+        (255, "Connection closed by remote host.", HostUnreachable, "by remote host", "again"),
         (255, "Error: remote port forwarding failed for listen port 0", HostRefuses, "forwards no ports", "AllowTcp"),
         (255, "ssh: connect to host a port 22: Connection refused", HostUnreachable, "Connection refused", "again"),
         (255, "ssh: Could not resolve hostname a", HostUnreachable, "Could not resolve", "again"),
@@ -62,6 +73,23 @@ def test_what_the_end_of_ssh_means(code: int | None, stderr: str, kind: type, sa
     assert error.message.startswith("mini: ")
     assert said in error.message
     assert hint in error.advice
+    assert not error.message.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("stderr", "mend"),
+    [
+        ("ssh: Could not resolve hostname x: Name or service not known", "[hosts.mini]"),
+        ("ssh: connect to host a port 22: Connection refused", "Remote Login"),
+        ("ssh: connect to host a port 22: Operation timed out", "awake"),
+        ("Connection closed by remote host.", "sshd's log"),
+        ("something new", "`ssh me@compute-mini`"),
+    ],
+)
+def test_a_person_is_told_what_to_do_about_a_host_that_is_not_reached(stderr: str, mend: str) -> None:
+    error = fault(MINI, 255, stderr)
+    assert isinstance(error, HostUnreachable)
+    assert mend in error.mend
 
 
 def test_the_agent_is_understood_by_an_old_python() -> None:

@@ -13,8 +13,10 @@ def command(name: HostName) -> None:
     Only for a host whose jobs do not run any more: a job that still ran there would run twice.
     """
     from minions.commands.output import counted, to_stderr
+    from minions.commands.project import here
 
-    to_stderr(f"{counted(asyncio.run(_abandon(name)), 'job')} of {name} went back to the queue.")
+    when = "" if here().coordinator() is not None else " No run goes on; the next `minions run` runs them."
+    to_stderr(f"{counted(asyncio.run(_abandon(name)), 'job')} of {name} went back to the queue.{when}")
 
 
 async def _abandon(name: str) -> int:

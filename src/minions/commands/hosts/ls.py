@@ -29,6 +29,7 @@ def command(json: options.Json = False, quiet: options.Quiet = False) -> None:
                 "name": host.name,
                 "ssh": host.ssh,
                 "slots": host.slots if wish.slots is None else wish.slots,
+                "slots_by_hand": wish.slots is not None,
                 "paused": wish.paused,
                 "draining": wish.draining,
                 **_now(status, host.name),
@@ -57,5 +58,6 @@ def _now(status: Status | None, name: str) -> dict[str, Any]:
 def _cells(row: dict[str, Any]) -> list[str]:
     wished = "draining" if row["draining"] else "paused" if row["paused"] else "–"
     where = f"ssh {row['ssh']}" if row["ssh"] else "this machine"
-    numbers = [str(row["slots"]), str(row["running"]), str(row["done"])]
+    slots = f"{row['slots']} (by hand)" if row["slots_by_hand"] else str(row["slots"])
+    numbers = [slots, str(row["running"]), str(row["done"])]
     return [row["name"], where, *numbers, row["state"] or wished, row["reason"] or "–"]

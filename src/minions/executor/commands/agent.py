@@ -323,23 +323,27 @@ class Agent:
             await self._link.call("goodbye", messages.goodbye(session, _STOPPED), 1.0)
 
     async def _beat(self, session: Session, answer: dict[str, Any]) -> None:
-        heartbeat_at = 0.0
+        heartbeat_at, failed = 0.0, 0
         while True:
             is_heartbeat = self._news.is_set() or time.monotonic() >= heartbeat_at
             self._news.clear()
             try:
                 await self._tell(session, is_heartbeat=is_heartbeat)
-                told = True
+                failed = 0
                 if is_heartbeat:
                     heartbeat_at = time.monotonic() + answer["heartbeat_seconds"]
             except SessionReplaced:
                 self._replaced = True
                 self._changed.set()
                 return
-            except MinionsError:
-                told = False  # asking for work tells of it
+            except MinionsError:  # who asks for no work learns only here where the server is now
+                if is_heartbeat:
+                    self._news.set()
+                failed += 1
+                await self._link.pause(failed)
+                continue
             pause = min(answer["heartbeat_seconds"], answer["progress_seconds"] if self._runs else 60.0)
-            if told and not self._hearing.is_settled:
+            if not self._hearing.is_settled:
                 pause = min(pause, _UNSETTLED_BEAT_SECONDS)
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
@@ -400,5 +404,4 @@ class Agent:
                 self._changed.set()
             if self._control.evicting and self._runs.keys() - self._stuck.keys():
                 await self._evict(session)
-            self._setups.let_unused_go()
             await asyncio.sleep(_CONTROL_SECONDS)

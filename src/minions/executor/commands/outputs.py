@@ -36,28 +36,34 @@ class OutputTooLarge(MinionsError):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What was taken. sha256, size_bytes: of the file, or of the tar."""
+    """What was taken. sha256, size_bytes: of the file, or of the tar. is_executable: of a file."""
 
     sha256: str
     size_bytes: int
     is_directory: bool
+    is_executable: bool = False
 
 
-def take_output(source: Path, target: Path, most_bytes: int | None = None) -> Output:
-    """Move what lies at source to the file target. Raises OutputMissing, OutputTooLarge, DiskFull; then source is as it
-    was. Blocks."""
+def take_output(source: Path, target: Path, most_bytes: int | None = None, name: str | None = None) -> Output:
+    """Move what lies at source to the file target. name: what it is called in errors. Blocks.
+
+    Raises OutputMissing, OutputTooLarge, DiskFull; then source is as it was.
+    """
+    name = source.name if name is None else name
     try:
         kind = source.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
-        raise OutputMissing(f"it ended with exit code 0, but there is no {source.name}") from None
+        raise OutputMissing(f"it ended with exit code 0, but there is no {name}") from None
     with full_disk_said(target):
         if stat.S_ISDIR(kind):
             sha256, size_bytes = _pack(source, target, most_bytes)
             shutil.rmtree(source, ignore_errors=True)
             return Output(sha256, size_bytes, is_directory=True)
         if not stat.S_ISREG(kind):
-            raise OutputMissing(f"{source.name} is neither a file nor a directory")
+            raise OutputMissing(f"{name} is neither a file nor a directory")
         _check_size(source.stat().st_size, most_bytes)
+        if not os.access(source, os.R_OK):
+            raise OutputMissing(f"{name} cannot be read: it lacks the permission")
         try:
             source.replace(target)
         except OSError as error:
@@ -65,7 +71,7 @@ def take_output(source: Path, target: Path, most_bytes: int | None = None) -> Ou
                 raise
             shutil.copyfile(source, target)
             source.unlink()
-        return Output(*sha256_of(target), is_directory=False)
+        return Output(*sha256_of(target), is_directory=False, is_executable=bool(kind & stat.S_IXUSR))
 
 
 def clear_output(place: Path) -> None:
@@ -134,8 +140,11 @@ def _write_tar(folder: Path, file: IO[bytes], most_bytes: int | None) -> tuple[s
 
 
 def _tree(folder: Path) -> Iterator[Path]:
-    with os.scandir(folder) as found:
-        entries = sorted(found, key=lambda entry: os.fsencode(entry.name))
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: os.fsencode(entry.name))
+    except PermissionError:
+        raise OutputMissing(f"the output holds {folder.name}, which cannot be read: it lacks the permission") from None
     for entry in entries:
         yield Path(entry.path)
         if entry.is_dir(follow_symlinks=False):
@@ -149,12 +158,34 @@ def _add(tar: tarfile.TarFile, path: Path, name: str) -> None:
     if stat.S_ISDIR(about.st_mode):
         member.type = tarfile.DIRTYPE
     elif stat.S_ISLNK(about.st_mode):
-        member.type, member.linkname, member.mode = tarfile.SYMTYPE, os.readlink(path), 0o777
+        member.type, member.linkname, member.mode = tarfile.SYMTYPE, _link_target(path, name), 0o777
     elif stat.S_ISREG(about.st_mode):
         member.size = about.st_size
-        with path.open("rb") as file:
+        try:
+            file = path.open("rb")
+        except PermissionError:
+            raise OutputMissing(f"the output holds {name}, which cannot be read: it lacks the permission") from None
+        with file:
             tar.addfile(member, file)
         return
     else:
         raise OutputMissing(f"the output holds {name}, which is no file, folder or link")
     tar.addfile(member)
+
+
+def _link_target(path: Path, name: str) -> str:
+    """Where a link leads, within the output. Raises OutputMissing for one that leads out: it is unpacked nowhere.
+
+    It is told as tarfile would write it when it unpacks, so that the hash of what was unpacked is the same.
+    """
+    given = os.readlink(path)
+    target = os.path.normpath(given)
+    if os.path.isabs(given):
+        raise OutputMissing(f"the output holds {name}, a link to the absolute path {given}; let it be relative")
+    if target.split("/").count("..") > name.count("/"):
+        raise OutputMissing(f"the output holds {name}, a link that leads out of it, to {given}; copy what it names")
+    if os.path.realpath(path.parent / target) != os.path.realpath(path):
+        raise OutputMissing(
+            f"the output holds {name}, a link to {given}, which goes through a link; name the end of it"
+        )
+    return target

@@ -21,7 +21,7 @@ from minions.executor.commands.job_lines import JobLines
 from minions.executor.commands.messages import Assigned, Json, Session
 from minions.executor.commands.outbox import Kept, Outbox
 from minions.executor.commands.outputs import OutputMissing, OutputTooLarge, clear_output, full_disk_said, take_output
-from minions.executor.commands.settings import OUR_VARIABLES, CommandSettings
+from minions.executor.commands.settings import OF_A_LOGIN, OUR_VARIABLES, CommandSettings
 from minions.executor.commands.workplaces import Workplace
 from minions.executor.supervisor.command import Command, CommandInvalid
 from minions.executor.supervisor.outcome import Ending, JobOutcome
@@ -144,7 +144,9 @@ class Bench:
         try:
             return self._finished(session, assigned, command, place, about)
         except OutputMissing as error:
-            told = _with_stderr(f"{error.message} ({about['output']})", outcome)
+            output = about["output"]
+            told = error.message if output in error.message else f"{output}: {error.message}"
+            told = _with_stderr(told, outcome)
             return Failed(error.code, told, about, self._log(command))
         except OutputTooLarge as error:
             told = f"{about['output']}: {error.message} {error.advice} It stays in the worktree until it is run again."
@@ -158,17 +160,19 @@ class Bench:
             directory=workplace.directory,
             stdout=printed / f"{assigned.acquirement}.stdout",
             stderr=printed / f"{assigned.acquirement}.stderr",
-            environment={**workplace.environment, **job.environment},
+            environment={"PWD": str(workplace.directory), **workplace.environment, **job.environment},
             # What the machine's owner has set is for jobs, too; what is ours may hold a token.
-            pass_through=[name for name in os.environ if not name.startswith(OUR_VARIABLES)],
+            pass_through=[name for name in os.environ if not name.startswith(OUR_VARIABLES) and name not in OF_A_LOGIN],
             timeout_seconds=assigned.timeout_seconds,
         )
 
     def _finished(self, session: Session, assigned: Assigned, command: Command, place: Path, about: Json) -> Kept:
-        output = take_output(place, self.outbox.output(assigned.acquirement), assigned.output_most_bytes)
+        target = self.outbox.output(assigned.acquirement)
+        output = take_output(place, target, assigned.output_most_bytes, about["output"])
         command.stdout.unlink(missing_ok=True)
         command.stderr.unlink(missing_ok=True)
         about = about | ({"is_directory": True} if output.is_directory else {})
+        about = about | ({"is_executable": True} if output.is_executable else {})
         said = messages.commit(assigned, about, output.sha256, output.size_bytes, self.settings.version)
         with full_disk_said(place):
             return self.outbox.keep(session, said)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 OUR_VARIABLES = "MINIONS_"
+OF_A_LOGIN = ("MAIL", "OLDPWD", "PWD", "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY")
+"""Variables of how somebody came to this machine: they differ from host to host, and mean nothing to a job."""
 
 
 @dataclass(frozen=True, slots=True)

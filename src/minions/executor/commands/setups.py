@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import IO
 
 from minions.executor.commands.messages import Assigned
 from minions.executor.commands.workplaces import Checkout, NotHere, Prepare, SetupFailed, Workplace, checkout_of
@@ -20,12 +21,14 @@ _MOST_LEFT = 256
 
 @dataclass(slots=True)
 class _Setup:
-    """users: jobs there. failures: how often in a row it was not to be had. tasks: those that wanted it, and are left
-    alone until then, for that reason."""
+    """users: jobs there. held: its lock, until this executor ends: it may be paused for long between two jobs, and
+    nobody may prune meanwhile what the run still needs. failures: how often in a row it was not to be had. tasks: those
+    that wanted it, and are left alone until then, for that reason."""
 
     work: asyncio.Task[Workplace] | None = None
     users: int = 0
     used_at: float = 0.0
+    held: IO[bytes] | None = None
     failures: int = 0
     reason: str = ""
     until: float = 0.0
@@ -45,7 +48,7 @@ class Setups:
 
     @asynccontextmanager
     async def workplace(self, assigned: Assigned) -> AsyncGenerator[Workplace]:
-        """Where the job runs; it is kept for as long as the block takes.
+        """Where the job runs.
 
         Raises SetupFailed, which is an attempt, for one job that met it; NotHere for the others, of which it says
         nothing, and while the commit is not on this host.
@@ -54,6 +57,8 @@ class Setups:
         setup = self._setups.setdefault(checkout, _Setup())
         if setup.until > self._monotonic():
             raise NotHere(setup.reason)
+        if not setup.users and self._monotonic() - setup.used_at > _UNUSED_SECONDS:
+            setup.work = None  # another run may have made it ready in another way
         is_first = setup.work is None
         if setup.work is None:
             setup.work = asyncio.create_task(self._make(checkout, setup))
@@ -91,6 +96,9 @@ class Setups:
             if isinstance(error, SetupFailed):
                 raise
             raise SetupFailed(f"{type(error).__name__}: {error}") from error
+        before, setup.held = setup.held, workplace.held
+        if before is not None and before is not setup.held:
+            before.close()
         setup.failures = 0
         return workplace
 
@@ -105,13 +113,3 @@ class Setups:
         now = self._monotonic()
         found = [(task, each.reason) for each in self._setups.values() if each.until > now for task in each.tasks]
         return dict(found[:_MOST_LEFT])
-
-    def let_unused_go(self) -> None:
-        """Let go of worktrees that no job has used for a while: somebody may want to remove them."""
-        for setup in self._setups.values():
-            work = setup.work
-            if work is None or not work.done() or setup.users or self._monotonic() - setup.used_at < _UNUSED_SECONDS:
-                continue
-            if not work.cancelled() and work.exception() is None and (held := work.result().held) is not None:
-                held.close()
-            setup.work = None

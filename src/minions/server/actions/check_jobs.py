@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Iterator
 
 from minions.domain.errors import AccessDenied, FieldError, InputUnreadable, MinionsError, Unavailable
-from minions.domain.jobs import MOST_JOBS, MOST_LINE_BYTES, Pinned, job_id, output_errors, parse_job_line
+from minions.domain.jobs import MOST_JOBS, MOST_LINE_BYTES, Pinned, job_id, parse_job_line
+from minions.domain.output_paths import output_errors
 from minions.domain.specification import CommandParameters
 from minions.formats.lines import lines
 from minions.formats.source import ByteSource

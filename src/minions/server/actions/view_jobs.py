@@ -8,7 +8,7 @@ from typing import Any
 
 from minions.domain.choices import SubtaskStateName
 from minions.domain.errors import MinionsError
-from minions.domain.jobs import Job, parse_job_line
+from minions.domain.jobs import Job, parse_job_line, printable
 from minions.domain.task import Task
 from minions.server.actions.acquire_subtask import log_key
 from minions.server.actions.view_task import view_subtasks
@@ -52,9 +52,10 @@ async def _view(
     }
     if given is not None:
         job, identity = given
-        fields |= {"id": identity, "argv": list(job.argv), "output": job.output, "environment": dict(job.environment)}
+        fields |= {"id": identity, "argv": [printable(word) for word in job.argv], "output": job.output}
+        fields |= {"environment": {printable(name): printable(value) for name, value in job.environment.items()}}
     if end is not None:
-        names = ("exit_code", "signal", "started_at", "seconds", "peak_memory_bytes", "is_directory")
+        names = ("exit_code", "signal", "started_at", "seconds", "peak_memory_bytes", "is_directory", "is_executable")
         fields |= {name: end.detail[name] for name in names if name in end.detail}
         fields |= {"host": subtask.executor or end.detail.get("host"), "nondeterministic": end.nondeterministic}
         fields |= {"id": fields.get("id") or end.detail.get("id"), "message": end.message}

@@ -11,7 +11,7 @@ import pytest
 
 from minions.executor.commands.messages import Session
 from minions.executor.commands.outbox import Outbox
-from minions.executor.commands.outputs import OutputMissing, OutputTooLarge, clear_output, take_output
+from minions.executor.commands.outputs import OutputMissing, OutputTooLarge, clear_output, take_output, tree_sha256
 
 
 def tree(folder: Path, moment: int) -> Path:
@@ -80,6 +80,50 @@ def test_what_is_no_output_is_refused(tmp_path: Path) -> None:
         take_output(folder, tmp_path / "taken")
     assert not (tmp_path / "taken").exists()
     assert folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("/etc/passwd", "holds b/link, a link to the absolute path /etc/passwd"),
+        ("../../x", r"holds b/link, a link that leads out of it, to \.\./\.\./x"),
+        ("x/../../..", "leads out of it"),
+        ("around/../x", "goes through a link"),
+    ],
+)
+def test_a_link_that_could_not_be_unpacked_is_refused_where_it_was_made(tmp_path: Path, target: str, said: str) -> None:
+    place = tree(tmp_path / "folder", 10**9)
+    (place / "deep").mkdir()
+    (place / "b" / "around").symlink_to("../deep")
+    (place / "b" / "link").symlink_to(target)
+    with pytest.raises(OutputMissing, match=said):
+        take_output(place, tmp_path / "taken")
+
+
+@pytest.mark.parametrize("target", ["./x.sh", "..//b/x.sh", "..", "nowhere", "../link"])
+def test_a_link_within_the_output_has_the_same_hash_once_it_is_unpacked(tmp_path: Path, target: str) -> None:
+    place = tree(tmp_path / "folder", 10**9)
+    (place / "b" / "a").symlink_to(target)
+    taken = take_output(place, tmp_path / "taken")
+    with tarfile.open(tmp_path / "taken") as tar:
+        tar.extraction_filter = getattr(tarfile, "data_filter", None)
+        tar.extractall(tmp_path / "unpacked")
+    assert tree_sha256(tmp_path / "unpacked") == taken.sha256
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch(0)
+    with pytest.raises(OutputMissing, match=r"^file cannot be read"):
+        take_output(tmp_path / "file", tmp_path / "taken")
+    place = tree(tmp_path / "folder", 10**9)
+    (place / "b" / "x.sh").chmod(0)
+    with pytest.raises(OutputMissing, match=r"holds b/x\.sh, which cannot be read"):
+        take_output(place, tmp_path / "taken")
+    (place / "b").chmod(0)
+    with pytest.raises(OutputMissing, match=r"holds b, which cannot be read"):
+        take_output(place, tmp_path / "taken")
+    (place / "b").chmod(0o700)
 
 
 def test_what_an_earlier_attempt_left_is_cleared_and_what_a_link_leads_to_is_not(tmp_path: Path) -> None:

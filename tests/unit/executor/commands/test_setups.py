@@ -90,23 +90,28 @@ async def test_a_commit_that_is_not_here_yet_is_no_attempt(tmp_path: Path) -> No
     assert setups.leaves() == {}
 
 
-async def test_a_worktree_that_no_job_uses_is_let_go(tmp_path: Path) -> None:
+async def test_a_worktree_is_held_however_long_no_job_uses_it(tmp_path: Path) -> None:
     clock = Clock()
-    with (tmp_path / "lock").open("ab") as held:
+    locks = [(tmp_path / name).open("ab") for name in ("first", "second")]
+    given = iter(locks)
 
-        async def prepare(_: Checkout) -> Workplace:
-            return Workplace(tmp_path, {}, held)
+    async def prepare(_: Checkout) -> Workplace:
+        return Workplace(tmp_path, {}, next(given))
 
-        setups = Setups(prepare, lambda: None, clock)
-        async with setups.workplace(ASSIGNED):
-            clock.now += 100
-            setups.let_unused_go()
-            assert not held.closed
-        setups.let_unused_go()
-        assert not held.closed
-        clock.now += 21
-        setups.let_unused_go()
-        assert held.closed
+    setups = Setups(prepare, lambda: None, clock)
+    async with setups.workplace(ASSIGNED):
+        clock.now += 100
+        await enter(setups)
+    assert [lock.closed for lock in locks] == [False, False]
+    clock.now += 19
+    await enter(setups)
+    assert next(given, None) is locks[1], "nothing was looked up again"
+    given = iter(locks[1:])
+    clock.now += 100
+    assert not locks[0].closed, "whoever prunes now leaves it alone"
+    assert (await enter(setups)).held is locks[1], "it may have been made ready in another way since"
+    assert [lock.closed for lock in locks] == [True, False]
+    locks[1].close()
 
 
 async def test_a_worktree_that_was_removed_is_made_again(tmp_path: Path) -> None:
