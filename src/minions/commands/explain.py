@@ -40,9 +40,9 @@ def command(
         to_stdout("\nwhat happened:")
         for entry in entries:
             to_stdout(f"  {_told(entry)}")
-    if without_empty(log):
+    if printed := without_empty(log):
         to_stdout("\nwhat it printed last:")
-        to_stdout("\n".join(f"  {line}" for line in without_empty(log).splitlines()))
+        to_stdout("\n".join(f"  {line}" for line in printed.splitlines()))
 
 
 def _script(directory: RunDirectory, run: Run, place: int, name: str | None) -> str:

@@ -141,6 +141,4 @@ def is_for_verb(context: typer.Context) -> bool:
 
 def invalid(flag: str, message: str) -> ValidationFailed:
     """One flag is wrong."""
-    error = ValidationFailed([FieldError(flag, "invalid", message)])
-    error.advice = ""
-    return error
+    return ValidationFailed([FieldError(flag, "invalid", message)], hint="")

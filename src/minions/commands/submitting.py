@@ -216,9 +216,7 @@ def _checked(
 
 
 def _refused(errors: list[FieldError]) -> ValidationFailed:
-    error = ValidationFailed(errors)
-    error.advice = "Correct what is named, and send it again; nothing was stored."
-    return error
+    return ValidationFailed(errors, hint="Correct what is named, and send it again; nothing was stored.")
 
 
 def _by_flag(error: ValidationFailed, inputs: Sequence[str], kind: ModelKind) -> ValidationFailed:

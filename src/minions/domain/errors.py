@@ -33,9 +33,9 @@ class ValidationFailed(MinionsError):
     code = "validation_failed"
     hint = "Correct what is named, and try again."
 
-    def __init__(self, errors: list[FieldError]) -> None:
+    def __init__(self, errors: list[FieldError], *, hint: str | None = None) -> None:
         self.errors = errors
-        super().__init__("; ".join(f"{error.field}: {error.message}" for error in errors))
+        super().__init__("; ".join(f"{error.field}: {error.message}" for error in errors), hint=hint)
 
 
 class NotFound(MinionsError):

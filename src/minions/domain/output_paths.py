@@ -20,7 +20,7 @@ def output_errors(outputs: Iterator[str] | Sequence[str]) -> list[FieldError]:
     for index, output in enumerate(outputs):
         name = _as_one_file(output)
         other = owner.get(name, folder_of.get(name))
-        folders = _folders(name)
+        folders = folders_of(name)
         other = next((owner[each] for each in folders if each in owner), None) if other is None else other
         if other is not None:
             said = f"jobs {other} and {index} would write the same output {output!r}"
@@ -42,12 +42,12 @@ def taken_errors(outputs: Iterable[str], taken: Mapping[str, str]) -> list[Field
     files = {_as_one_file(path): path for path in taken}
     around: dict[str, str] = {}
     for name, path in files.items():
-        for folder in _folders(name):
+        for folder in folders_of(name):
             around.setdefault(folder, path)
     errors: list[FieldError] = []
     for index, output in enumerate(outputs):
         name = _as_one_file(output)
-        met = next((files[each] for each in (name, *_folders(name)) if each in files), None) or around.get(name)
+        met = next((files[each] for each in (name, *folders_of(name)) if each in files), None) or around.get(name)
         if met is not None:
             there = "it" if met == output else met
             said = f"run.output: job {index} would write {output!r}, but {there} {taken[met]}"
@@ -57,7 +57,7 @@ def taken_errors(outputs: Iterable[str], taken: Mapping[str, str]) -> list[Field
     return errors
 
 
-def _folders(path: str) -> list[str]:
+def folders_of(path: str) -> list[str]:
     """The directories around it, the outermost first."""
     pieces = path.split("/")
     return ["/".join(pieces[:count]) for count in range(1, len(pieces))]

@@ -10,14 +10,13 @@ from typing import Any
 
 from minions.domain.errors import MinionsError, SessionReplaced
 from minions.domain.phrases import shortened
+from minions.executor.hearing import UNSETTLED_BEAT_SECONDS
 from minions.executor.server_link import ServerLink
 from minions.executor.session import Session
 from minions.runtime.loops import happens
 from minions.wire.executor import BeatAnswer, ExecutorState, HeartbeatRequest, Offer, ProgressRequest
 
 _IDLE_BEAT_SECONDS = 60.0
-_UNSETTLED_BEAT_SECONDS = 1.0
-_BEATS_TO_SETTLE = 2  # the first brings a mark that is newer than what was lost, the second says so
 _FLICKER_SECONDS = 1.0  # states of work that follow one another faster are told once
 _REASON_CHARACTERS = 500
 
@@ -149,10 +148,7 @@ class Beats:
 
     async def settle(self, session: Session) -> None:
         """Let the server take back what it handed out in an answer that was lost."""
-        for _ in range(_BEATS_TO_SETTLE):
-            if session.hearing.is_settled:
-                return
-            await self.heartbeat(session)
+        await session.hearing.settle(lambda: self.heartbeat(session))
 
     async def _beat(self, session: Session) -> None:
         """Raises SessionReplaced. Whatever else fails is tried again."""
@@ -177,7 +173,7 @@ class Beats:
             busy = session.runs or not told
             pause = min(answer.heartbeat_seconds, answer.progress_seconds if busy else _IDLE_BEAT_SECONDS)
             if told and not session.hearing.is_settled:
-                pause = min(pause, _UNSETTLED_BEAT_SECONDS)
+                pause = min(pause, UNSETTLED_BEAT_SECONDS)
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._changed.wait()

@@ -6,9 +6,14 @@ from one whose answer is on its way, and it may only say so of what was acquired
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+
+UNSETTLED_BEAT_SECONDS = 1.0
+"""How soon an executor says again what it holds while an answer may have been lost."""
+
+_BEATS_TO_SETTLE = 2  # the first brings a mark that is newer than what was lost, the second says so
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,13 @@ class Hearing:
     def is_settled(self) -> bool:
         """Whether the server was told of all answers that were lost."""
         return self._lost_at <= self._settled
+
+    async def settle(self, beat: Callable[[], Awaitable[object]]) -> None:
+        """Let the server take back what it handed out in an answer that was lost. beat: says what is held."""
+        for _ in range(_BEATS_TO_SETTLE):
+            if self.is_settled:
+                return
+            await beat()
 
     def _next(self) -> int:
         self._moment += 1

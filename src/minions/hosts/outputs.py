@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from minions.domain.errors import MinionsError
+from minions.domain.output_paths import folders_of
 from minions.executor.commands.outputs import OutputMissing, tree_sha256
 from minions.formats.durable import flush_to_disk, replace_durably
 from minions.hosts.resume import Output
@@ -133,8 +134,7 @@ def _within(members: list[tarfile.TarInfo]) -> list[tarfile.TarInfo]:
     links = {member.name for member in members if member.issym()}
     for member in members:
         pieces = member.name.split("/")
-        around = ("/".join(pieces[:count]) for count in range(1, len(pieces)))
-        if any(piece in ("", ".", "..") for piece in pieces) or any(each in links for each in around):
+        if any(piece in ("", ".", "..") for piece in pieces) or any(each in links for each in folders_of(member.name)):
             raise tarfile.TarError(f"{member.name!r} leads out of it")
         if member.issym():
             out = member.linkname.split("/").count("..") > len(pieces) - 1

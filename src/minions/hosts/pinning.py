@@ -7,13 +7,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from minions.domain.errors import FieldError, MinionsError, ValidationFailed
+from minions.domain.errors import FieldError, MinionsError
 from minions.domain.jobs import Pinned, job_id
-from minions.domain.output_paths import taken_errors
+from minions.domain.output_paths import folders_of, taken_errors
 from minions.formats.durable import replace_durably
 from minions.hosts import project
 from minions.hosts.project import Patch
-from minions.hosts.project_file import FILE, RunTable, select_jobs
+from minions.hosts.project_file import FILE, RunTable, refused, select_jobs
 from minions.hosts.run_directory import InputFile, Run, RunDirectory
 from minions.hosts.transfer import sha256_of
 
@@ -43,7 +43,7 @@ async def pin_run(directory: RunDirectory, table: RunTable, *, dirty: bool, sele
     outputs = {job.output for job in table.jobs}
     said = f"is in commit {commit[:12]}; write elsewhere, or `git rm --cached` it and commit that"
     if errors := taken_errors((job.output for job in table.jobs), dict.fromkeys(tracked, said)):
-        raise _refused([FieldError(FILE, each.code, each.message) for each in errors])
+        raise refused(errors)
     made = Made(outputs | await asyncio.to_thread(directory.outputs), merged_paths(table))
     patch = await _patch(root, commit, table, tracked, made, dirty=dirty)
     if patch is not None:
@@ -78,9 +78,8 @@ class Made:
 
     def holds(self, path: str) -> bool:
         """Whether it is one of them, or lies in one."""
-        pieces = path.rstrip("/").split("/")
-        around = ("/".join(pieces[:count]) for count in range(1, len(pieces) + 1))
-        return any(each in self.outputs or each in self.merged for each in around)
+        name = path.rstrip("/")
+        return any(each in self.outputs or each in self.merged for each in (*folders_of(name), name))
 
 
 def merged_paths(table: RunTable) -> set[str]:
@@ -126,14 +125,8 @@ async def _inputs(root: Path, tracked: Collection[str], paths: Sequence[str]) ->
         if size == 0 and path not in tracked:
             errors.append(FieldError(FILE, "bad_input", f"run.inputs: {path} is empty"))
     if errors:
-        raise _refused(errors)
+        raise refused(errors)
     return found
-
-
-def _refused(errors: list[FieldError]) -> ValidationFailed:
-    error = ValidationFailed(errors)
-    error.advice = "Nothing was started."
-    return error
 
 
 def _keep(target: Path, content: bytes) -> None:

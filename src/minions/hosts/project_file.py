@@ -73,12 +73,12 @@ def read_project(root: Path) -> ProjectFile:
     table = document.get("run")
     if not isinstance(table, Mapping):
         errors.append(FieldError("run", "missing", "there is no table [run]; it says what shall be run"))
-        raise _invalid(errors)
+        raise refused(errors)
     given = dict(cast("Mapping[str, object]", table))
     file, wrong = _jobs_file(root, given.get("jobs"))
     run, more = parse_run(given, text, file) if not wrong else (None, [_with_line(each, text) for each in wrong])
     if errors or more or run is None:
-        raise _invalid([*more, *errors])
+        raise refused([*more, *errors])
     return ProjectFile(run, tuple(hosts))
 
 
@@ -87,7 +87,7 @@ def read_hosts(root: Path) -> list[Host]:
     document, text = _document(root)
     hosts, errors = parse_hosts(document.get("hosts"), text)
     if errors := [*_unknown(document, text), *errors]:
-        raise _invalid(errors)
+        raise refused(errors)
     return hosts
 
 
@@ -148,9 +148,7 @@ def select_jobs(text: str, count: int) -> list[int]:
 
 
 def _bad_selection(message: str) -> ValidationFailed:
-    error = ValidationFailed([FieldError("--jobs", "invalid", message)])
-    error.advice = ""
-    return error
+    return ValidationFailed([FieldError("--jobs", "invalid", message)], hint="")
 
 
 def _words(value: object) -> tuple[str, ...]:
@@ -224,9 +222,9 @@ def _document(root: Path) -> tuple[dict[str, Any], str]:
     except OSError as error:
         raise NotFound(f"{root / FILE} cannot be read: {(error.strerror or '').lower()}") from None
     except RecursionError:
-        raise _refused([FieldError(FILE, "not_toml", "its values lie too deep in one another")]) from None
+        raise refused([FieldError(FILE, "not_toml", "its values lie too deep in one another")]) from None
     except ValueError as error:
-        raise _refused([FieldError(FILE, "not_toml", str(error))]) from None
+        raise refused([FieldError(FILE, "not_toml", str(error))]) from None
 
 
 def _unknown(document: Mapping[str, object], text: str) -> list[FieldError]:
@@ -278,11 +276,8 @@ def _with_line(error: FieldError, text: str) -> FieldError:
     return FieldError(error.field, error.code, f"{line}{said}")
 
 
-def _invalid(errors: Sequence[FieldError]) -> ValidationFailed:
-    return _refused([FieldError(FILE, error.code, error.message) for error in errors])
-
-
-def _refused(errors: list[FieldError]) -> ValidationFailed:
-    error = ValidationFailed(errors)
-    error.advice = "Nothing was started."
-    return error
+def refused(errors: Sequence[FieldError]) -> ValidationFailed:
+    """What is wrong with the file, or with what it names; the messages say where."""
+    return ValidationFailed(
+        [FieldError(FILE, error.code, error.message) for error in errors], hint="Nothing was started."
+    )

@@ -42,6 +42,22 @@ class SubtaskRow:
         return self.executor_id, self.second_executor_id
 
 
+async def subtask_page(
+    connection: Connection,
+    task_id: int,
+    name: TaskName,
+    *,
+    state: SubtaskStateName | None,
+    after: int,
+    limit: int,
+) -> list[SubtaskRow]:
+    """Subtasks in a state (None: any) from the one after `after` on, at a cost that does not grow with the task."""
+    # One snapshot: a subtask that moves on between the two statements would be told in a state nobody asked for.
+    async with connection.transaction(isolation="repeatable_read", readonly=True):
+        numbers = await subtask_numbers(connection, task_id, state=state, after=after, limit=limit)
+        return await subtasks_numbered(connection, task_id, name, numbers)
+
+
 async def subtask_numbers(
     connection: Connection, task_id: int, *, state: SubtaskStateName | None, after: int, limit: int
 ) -> list[int]:

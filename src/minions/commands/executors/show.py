@@ -47,11 +47,10 @@ def _find(client: Client, reference: str) -> ExecutorView:
     if not named:
         raise NotFound(f"There is no executor {reference!r}", hint="Those there are: minions executors ls")
     if len(named) > 1:
-        error = ValidationFailed(
-            [FieldError("EXECUTOR", "ambiguous", f"{len(named)} executors are called {reference!r}")]
+        raise ValidationFailed(
+            [FieldError("EXECUTOR", "ambiguous", f"{len(named)} executors are called {reference!r}")],
+            hint=f"Name one by its id: {', '.join(view.id for view in named[:5])}",
         )
-        error.advice = f"Name one by its id: {', '.join(view.id for view in named[:5])}"
-        raise error
     return client.executor(named[0].id)
 
 

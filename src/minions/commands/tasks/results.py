@@ -66,9 +66,8 @@ def _place(output: str | None, name: str, overwrite: bool) -> Path:
     elif path.is_dir():
         wrong = f"{path} is a folder"
     if wrong is not None:
-        error = ValidationFailed([FieldError("--output", "unusable", wrong)])
-        error.advice = "Make it, or name another place with -o." if "there is no" in wrong else "Name another with -o."
-        raise error
+        hint = "Make it, or name another place with -o." if "there is no" in wrong else "Name another with -o."
+        raise ValidationFailed([FieldError("--output", "unusable", wrong)], hint=hint)
     if path.exists() and not overwrite:
         raise Conflict(f"{path} is there already", hint="Name another file with -o, or pass --overwrite.")
     return path

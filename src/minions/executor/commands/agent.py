@@ -23,7 +23,7 @@ from minions.executor.commands.settings import CommandSettings
 from minions.executor.commands.setups import Setups
 from minions.executor.commands.standing import Standing
 from minions.executor.commands.workplaces import NotHere, Prepare, SetupFailed
-from minions.executor.hearing import Hearing
+from minions.executor.hearing import UNSETTLED_BEAT_SECONDS, Hearing
 
 log = logging.getLogger(__name__)
 
@@ -34,8 +34,6 @@ _CONTROL_SECONDS = 0.5
 _LOOK_SECONDS = 1.0  # a full disk is looked at again without anything having changed
 _DISK_FULL_SECONDS = 60.0
 _LAST_DELIVERY_SECONDS = 0.5
-_UNSETTLED_BEAT_SECONDS = 1.0
-_BEATS_TO_SETTLE = 2  # the first brings a mark that is newer than what was lost, the second says so
 _STOPPED = "the executor was stopped"
 
 
@@ -172,7 +170,7 @@ class Agent:
 
     async def _ask(self, session: Session, wait_seconds: float) -> None:
         try:
-            await self._settle(session)
+            await self._hearing.settle(lambda: self._tell(session, is_heartbeat=True))
             answer = await self._acquire(session, wait_seconds)
         except SessionReplaced:
             self._replaced = True
@@ -202,13 +200,6 @@ class Agent:
         if (newest := answer.get("newest")) is not None:
             self._hearing.note(claim, newest)
         return answer
-
-    async def _settle(self, session: Session) -> None:
-        """Let the server take back what it handed out in an answer that was lost."""
-        for _ in range(_BEATS_TO_SETTLE):
-            if self._hearing.is_settled:
-                return
-            await self._tell(session, is_heartbeat=True)
 
     def _begin(self, session: Session, assigned: Assigned) -> None:
         was_idle = not self._runs
@@ -344,7 +335,7 @@ class Agent:
                 continue
             pause = min(answer["heartbeat_seconds"], answer["progress_seconds"] if self._runs else 60.0)
             if not self._hearing.is_settled:
-                pause = min(pause, _UNSETTLED_BEAT_SECONDS)
+                pause = min(pause, UNSETTLED_BEAT_SECONDS)
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._news.wait()

@@ -28,9 +28,14 @@ class Control:
 
 def write_control(state: Path, control: Control) -> None:
     """Tell the executor with this state directory; it reads within a second."""
-    unfinished = state / f"{CONTROL_FILE}.{os.getpid()}"
-    unfinished.write_text(json.dumps(asdict(control)), "utf-8")
-    os.replace(unfinished, state / CONTROL_FILE)
+    replace_text(state / CONTROL_FILE, json.dumps(asdict(control)))
+
+
+def replace_text(file: Path, text: str) -> None:
+    """Write a file that others read at any moment: they find what it held before, or all of this."""
+    unfinished = file.with_name(f"{file.name}.{os.getpid()}")
+    unfinished.write_text(text, "utf-8")
+    os.replace(unfinished, file)
 
 
 def read_control(state: Path) -> Control | None:

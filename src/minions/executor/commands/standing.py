@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import json
 import os
 import time
@@ -12,6 +11,9 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from minions.executor.commands.control import replace_text
+from minions.runtime.locks import lock_holder
 
 STANDING_FILE = "commands.json"
 _LOOK_SECONDS = 0.5
@@ -57,7 +59,7 @@ async def told(state: Path, look: Callable[[], Standing]) -> AsyncGenerator[None
             now = replace(now, since=last.since if last is not None and last.state == now.state else time.time())
             if now != last:
                 with contextlib.suppress(OSError):  # a full disk must not end the work
-                    await asyncio.to_thread(_write, state, now)
+                    await asyncio.to_thread(replace_text, state / STANDING_FILE, json.dumps(asdict(now)))
                     last = now
             await asyncio.sleep(_LOOK_SECONDS)
 
@@ -76,22 +78,6 @@ def read_standing(state: Path) -> Standing | None:
         found: Any = json.loads((state / STANDING_FILE).read_text("utf-8"))
         standing = Standing(**found)
         os.kill(standing.pid, 0)
-        return standing if _is_locked(state / "lock") else None
+        return standing if lock_holder(state / "lock") is not None else None
     except (OSError, ValueError, TypeError):
         return None
-
-
-def _write(state: Path, standing: Standing) -> None:
-    unfinished = state / f"{STANDING_FILE}.new"
-    unfinished.write_text(json.dumps(asdict(standing)), "utf-8")
-    os.replace(unfinished, state / STANDING_FILE)
-
-
-def _is_locked(path: Path) -> bool:
-    """Whether an executor lives: one that was killed leaves its file, but no lock."""
-    with path.open() as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False

@@ -115,12 +115,12 @@ async def list_subtasks(
 ) -> SubtaskListing:
     """Subtasks in a state (None: any) from the one after `after` on."""
     async with deployment.database.connection() as connection:
-        numbers = await subtask_pages.subtask_numbers(
-            connection, task.task_id, state=state, after=after, limit=limit + 1
+        found = await subtask_pages.subtask_page(
+            connection, task.task_id, task.name, state=state, after=after, limit=limit + 1
         )
-        page = await subtask_pages.subtasks_numbered(connection, task.task_id, task.name, numbers[:limit])
+        page = found[:limit]
         names = await names_of(connection, (number for each in page for number in each.executors))
-    return SubtaskListing(page, names, len(numbers) > limit)
+    return SubtaskListing(page, names, len(found) > limit)
 
 
 async def some_subtasks(deployment: Deployment, task: Task, numbers: list[int]) -> SubtaskListing:

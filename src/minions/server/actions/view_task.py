@@ -172,11 +172,8 @@ async def names_of(connection: Connection, numbers: Iterable[int | None]) -> dic
 async def view_subtasks(
     connection: Connection, task: Task, *, state: SubtaskStateName | None, after: int, limit: int
 ) -> list[SubtaskView]:
-    """Subtasks with where each stands, at a cost that does not grow with the task."""
-    # One snapshot: a subtask that moves on between the two statements would be told in a state nobody asked for.
-    async with connection.transaction(isolation="repeatable_read", readonly=True):
-        numbers = await subtask_pages.subtask_numbers(connection, task.task_id, state=state, after=after, limit=limit)
-        found = await subtask_pages.subtasks_numbered(connection, task.task_id, task.name, numbers)
+    """Subtasks with where each stands."""
+    found = await subtask_pages.subtask_page(connection, task.task_id, task.name, state=state, after=after, limit=limit)
     names = await names_of(connection, (number for each in found for number in each.executors))
     return [
         SubtaskView.model_validate(
