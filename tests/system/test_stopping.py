@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from pathlib import Path
 
@@ -25,8 +24,7 @@ async def test_a_stopped_executor_commits_what_is_finished_and_another_goes_on_t
     texts = held_texts(gate)
     task = await deployed.submit_texts(texts, subtask_bytes=10_000_000)
     async with deployed.executor() as first:
-        await eventually(lambda: len(first.notes("done.txt")) >= 20)
-        await asyncio.sleep(0.1)  # the outcomes of these rows are on their way to the executor
+        await first.until_heard(20)
         began = time.monotonic()
         await first.stop()
         assert time.monotonic() - began < 2

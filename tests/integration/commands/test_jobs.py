@@ -71,6 +71,7 @@ async def test_a_job_is_told_where_it_is_and_not_how_somebody_logged_in(
 @pytest.mark.timeout(90)
 async def test_a_job_whose_argument_is_no_text_can_be_looked_at(commands: CommandRig) -> None:
     task = await commands.submit([(["x", "caf\udce9"], "a")], environment={"X": "\ud800"})
+    await commands.rig.until(task, lambda view: view["state"] == "running")  # else the splitter has not seen it yet
     (job,) = await commands.jobs(task)
     assert job["argv"] == ["x", "caf\\udce9"]
     assert job["environment"] == {"X": "\\ud800"}

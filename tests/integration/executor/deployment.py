@@ -67,6 +67,10 @@ class Running:
         file = self.cache / name
         return file.read_text().splitlines() if file.exists() else []
 
+    async def until_heard(self, rows: int) -> None:
+        """Wait until so many rows of what runs have an outcome here. The engine's own notes are older than that."""
+        await eventually(lambda: sum(run.rows_done for run in self.agent.under_way) >= rows)
+
 
 async def eventually(holds: Callable[[], Any], seconds: float = 30) -> None:
     """Wait until it holds: for what other processes do, which set no event here. Raises TimeoutError."""

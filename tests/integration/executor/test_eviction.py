@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.integration.executor.deployment import Rig, eventually
+from tests.integration.executor.deployment import Rig
 
 
 def held_texts(gate: Path, before: int = 20, after: int = 20) -> list[str]:
@@ -30,7 +30,7 @@ async def test_a_part_in_flight_is_never_written_again_with_other_rows(deployed:
     async with deployed.executor(part_seconds=0.3) as first:
         await lost.struck.wait()
         gate.touch()
-        await eventually(lambda: len(first.notes("done.txt")) >= 16)
+        await first.until_heard(16)
         await first.stop()
     away.times = 0
     puts = [path for verb, path in deployed.saboteur.seen if verb == "PUT" and "/parts/" in path]
@@ -47,11 +47,11 @@ async def test_a_subtask_that_was_given_away_is_dropped(deployed: Rig, tmp_path:
     texts = held_texts(gate)
     task = await deployed.submit_texts(texts, subtask_bytes=10_000_000)
     async with deployed.executor() as first:
-        await eventually(lambda: len(first.notes("done.txt")) >= 20)
+        await first.until_heard(20)
         silent = deployed.saboteur.add("held", "POST", "executor/progress", times=1000)
         async with deployed.executor() as second:
             assert await deployed.take_all_away() == 1
-            await eventually(lambda: second.notes("done.txt"))
+            await second.until_heard(1)
             silent.times = 0
             silent.gate.set()
             gate.touch()

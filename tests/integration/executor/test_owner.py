@@ -33,7 +33,7 @@ async def test_the_owner_returns_in_the_midst_of_a_subtask(deployed: Rig, tmp_pa
     texts = held_texts(gate)
     task = await deployed.submit_texts(texts, subtask_bytes=10_000_000)
     async with lent(deployed) as machine:
-        await eventually(lambda: len(machine.running.notes("done.txt")) >= 20)
+        await machine.running.until_heard(20)
         engine = machine.engine()
         returned = machine.facts(HERE)
         await eventually(lambda: not engine.is_running())
@@ -93,7 +93,7 @@ async def test_a_subtask_is_frozen_while_the_owner_is_here_and_goes_on_afterward
     policy = replace(LENT, on_return=OnReturn.SUSPEND)
     task = await deployed.submit_texts(texts, subtask_bytes=10_000_000)
     async with lent(deployed, policy=policy, stall_seconds=2.0) as machine:
-        await eventually(lambda: len(machine.running.notes("done.txt")) >= 20)
+        await machine.running.until_heard(20)
         engine = machine.engine()
         returned = machine.facts(HERE)
         await eventually(lambda: engine.status() == psutil.STATUS_STOPPED)
@@ -112,7 +112,7 @@ async def test_a_subtask_is_frozen_while_the_owner_is_here_and_goes_on_afterward
 async def test_a_frozen_engine_can_be_ended(deployed: Rig, tmp_path: Path) -> None:
     task = await deployed.submit_texts(held_texts(tmp_path / "gate"), subtask_bytes=10_000_000)
     async with lent(deployed, policy=replace(LENT, on_return=OnReturn.SUSPEND)) as machine:
-        await eventually(lambda: len(machine.running.notes("done.txt")) >= 20)
+        await machine.running.until_heard(20)
         engine = machine.engine()
         machine.facts(HERE)
         await eventually(lambda: engine.status() == psutil.STATUS_STOPPED)
@@ -126,7 +126,7 @@ async def test_finish_ends_what_runs_and_takes_nothing_new(deployed: Rig, tmp_pa
     gate = tmp_path / "gate"
     first = await deployed.submit_texts(held_texts(gate), subtask_bytes=10_000_000)
     async with lent(deployed) as machine:
-        await eventually(lambda: len(machine.running.notes("done.txt")) >= 20)
+        await machine.running.until_heard(20)
         await machine.owner.obey(Order(OrderKind.FINISH))
         assert machine.state == "draining"
         second = await deployed.submit_texts(["more"])
@@ -143,7 +143,7 @@ async def test_finish_ends_what_runs_and_takes_nothing_new(deployed: Rig, tmp_pa
 async def test_pause_stops_at_once_and_outlives_a_restart(deployed: Rig, tmp_path: Path) -> None:
     task = await deployed.submit_texts(held_texts(tmp_path / "gate"), subtask_bytes=10_000_000)
     async with lent(deployed) as machine:
-        await eventually(lambda: len(machine.running.notes("done.txt")) >= 20)
+        await machine.running.until_heard(20)
         asked = time.monotonic()
         await machine.owner.obey(Order(OrderKind.PAUSE))
         assert time.monotonic() - asked < 2
@@ -190,7 +190,7 @@ async def test_a_machine_that_goes_to_sleep_gives_back_and_reconciles_after_waki
     gate = tmp_path / "gate"
     task = await deployed.submit_texts(held_texts(gate), subtask_bytes=10_000_000)
     async with lent(deployed) as machine:
-        await eventually(lambda: len(machine.running.notes("done.txt")) >= 20)
+        await machine.running.until_heard(20)
         assert machine.machine.given_back == 0
         machine.facts(AWAY | {"about_to_sleep": True})
         await eventually(lambda: machine.machine.given_back)
@@ -208,7 +208,7 @@ async def test_less_memory_ends_an_engine_that_may_hold_more(deployed: Rig, tmp_
     gate = tmp_path / "gate"
     task = await deployed.submit_texts(held_texts(gate), subtask_bytes=10_000_000)
     async with lent(deployed) as machine:
-        await eventually(lambda: len(machine.running.notes("done.txt")) >= 20)
+        await machine.running.until_heard(20)
         engine = machine.engine()
         machine.policy = replace(LENT, memory_mb=8192)
         await eventually(lambda: not engine.is_running())
@@ -223,7 +223,7 @@ async def test_an_owner_who_does_not_mind(deployed: Rig, tmp_path: Path, returns
     gate = tmp_path / "gate"
     task = await deployed.submit_texts(held_texts(gate), subtask_bytes=10_000_000)
     async with lent(deployed, policy=replace(LENT, on_return=returns)) as machine:
-        await eventually(lambda: len(machine.running.notes("done.txt")) >= 20)
+        await machine.running.until_heard(20)
         engine = machine.engine()
         machine.facts(HERE)
         if returns is OnReturn.FINISH:

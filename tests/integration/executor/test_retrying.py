@@ -198,7 +198,7 @@ async def test_an_owner_who_comes_back_costs_no_row_that_was_run(deployed: Rig, 
     gate.touch()
     await retry(deployed, task)
     async with deployed.executor(files={"block-after": "3"}) as first:
-        await eventually(lambda: len(first.notes("done.txt")) == 3)
+        await first.until_heard(3)
         await first.stop()
     view = await deployed.view(task)
     assert (view["state"], view["rows"]["failed"]) == ("running", 4)

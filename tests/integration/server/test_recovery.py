@@ -365,8 +365,8 @@ async def test_an_unavailable_store_of_the_lanes_does_not_lose_what_was_preferre
 
     monkeypatch.setattr(acquirements, "acquire_from_lanes", broken)
     answers = await asyncio.gather(*(worker.say("acquire") for worker in workers))
-    assert 200 in {answer.status_code for answer in answers}
-    assert (await ok(_value(next(a for a in answers if a.status_code == 200))))["assignment"] is not None
+    heard = [answer.json() for answer in answers if answer.status_code == 200]
+    assert len([each for each in heard if each["assignment"] is not None]) == 1, "whichever of the two asked first"
 
 
 async def test_idempotent_submission_after_an_answer_was_lost(served: Served) -> None:
