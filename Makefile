@@ -6,6 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # More than the two cores of continuous integration: most tests wait for something.
 TEST_PROCESSES ?= 3
+# Where this is set, each of the hundreds of processes that tests start would compile the sources anew.
+unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: help demo test check format bench screenshots schema docs dashboards services constraints clean

@@ -10,6 +10,7 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -23,7 +24,7 @@ from tests.services.directories import held, of_killed_sessions
 from tests.services.ports import free_ports
 
 _PREFIX = "minions-test-s3-"
-_START_SECONDS = 60.0
+_START_SECONDS = 90.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +91,11 @@ def _wait_until_it_answers(endpoint: str, process: subprocess.Popen[bytes], log:
     while True:
         if process.poll() is not None:
             raise RuntimeError(f"the S3 server ended while starting: {log.read_text(errors='replace')[-2000:]}")
-        try:
-            if httpx.get(f"{endpoint}/healthz", timeout=2).status_code == 200:
+        with suppress(httpx.TransportError):
+            if httpx.get(f"{endpoint}/healthz", timeout=5).status_code == 200:
                 return
-        except httpx.TransportError:
-            if time.monotonic() > deadline:
-                raise
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"the S3 server does not answer: {log.read_text(errors='replace')[-2000:]}")
         time.sleep(0.05)
 
 
@@ -110,7 +110,7 @@ def _create_bucket(service: S3Service) -> None:
         client_options={"allow_http": True},
     )
     link = obstore.sign(place, "PUT", "", timedelta(minutes=1))
-    answer = httpx.put(link)
+    answer = httpx.put(link, timeout=_START_SECONDS)
     assert answer.status_code == 200, answer.text
 
 

@@ -24,7 +24,7 @@ from tests.services.ports import free_port
 
 PREFIX = "minions-sshd-"
 USER_PREFIX = "minions-test-"
-_START_SECONDS = 20.0
+_START_SECONDS = 60.0
 _chance = random.SystemRandom()
 
 

@@ -44,4 +44,4 @@ async def test_a_killed_server_comes_back_under_the_same_url(database_url: str, 
 
 
 def test_s3_refuses_those_without_keys(s3: S3Service) -> None:
-    assert httpx.get(f"{s3.endpoint}/{s3.bucket}").status_code == 403
+    assert httpx.get(f"{s3.endpoint}/{s3.bucket}", timeout=60).status_code == 403

@@ -20,7 +20,7 @@ from tests.services.ports import free_port
 
 ADMIN = "mns_admin"
 EXECUTOR = "mns_executor"
-LEASE_SECONDS = 7.0  # longer than the gap by which a server counts as away
+LEASE_SECONDS = 10.0  # a busy machine is silent for some; and longer than the gap by which a server counts as away
 PROGRESS_SECONDS = 1.0
 Row = dict[str, Any]
 
@@ -114,7 +114,7 @@ class Cluster:
             capture_output=True,
             text=True,
             check=False,
-            timeout=20,
+            timeout=90,
         )
 
     def signal(self, name: str, number: signal.Signals) -> None:
@@ -123,8 +123,8 @@ class Cluster:
         children = self.children(name)
         process.send_signal(number)
         if number == signal.SIGKILL:
-            process.wait(10)
-            psutil.wait_procs(children, 10)
+            process.wait(30)
+            psutil.wait_procs(children, 30)
 
     def children(self, name: str) -> list[psutil.Process]:
         """What a process has started."""
@@ -190,12 +190,8 @@ class Cluster:
     def ended(self, task: str, seconds: float) -> Row:
         """Wait for the task's end."""
 
-        def look() -> Row | None:
-            view = self.view(task)
-            return view if view["state"] in ("completed", "failed", "cancelled") else None
-
-        found: Row = self.until(look, seconds)
-        return found
+        self.until(lambda: self.has_ended(task), seconds)
+        return self.view(task)
 
     def parts(self, task: str) -> list[Row]:
         """All committed parts in input order."""
@@ -230,14 +226,35 @@ class Cluster:
         (found,) = [each for each in self.get("/api/v1/executors")["data"] if each["name"] == name]
         return bool(found["state"] == "idle" and found["holds"] == 0)
 
+    def holders(self, task: str) -> list[str]:
+        """The executors that work on the task right now."""
+        held = self.get(f"/api/v1/tasks/{task}/subtasks?state=acquired&limit=1000")["data"]
+        return [each["executor"] for each in held]
+
     def holder(self, task: str) -> str:
         """An executor that works on the task right now."""
+        return str(self.until(lambda: next(iter(self.holders(task)), None), 60))
 
-        def look() -> str | None:
-            held = self.get(f"/api/v1/tasks/{task}/subtasks?state=acquired")["data"]
-            return held[0]["executor"] if held else None
+    def seize(self, task: str) -> str | None:
+        """Make an executor that holds subtasks of the task stand still: without it the task cannot end.
 
-        return str(self.until(look, 40))
+        None when the task ended before that. Only SIGCONT, SIGKILL or the lease undo it.
+        """
+        while True:
+            holders = self.until(lambda: self.holders(task) or self.has_ended(task), 60)
+            if holders is True:
+                return None
+            self.signal(holders[0], signal.SIGSTOP)
+            time.sleep(0.3)  # a commit that was on its way arrives
+            if holders[0] in self.until(lambda: [*self.holders(task), "nobody"], 60):
+                return str(holders[0])
+            self.signal(holders[0], signal.SIGCONT)
+
+    def until_done(self, task: str, subtasks: int, seconds: float) -> None:
+        self.until(lambda: self.view(task)["subtasks"]["done"] >= subtasks, seconds)
+
+    def has_ended(self, task: str) -> bool:
+        return self.view(task)["state"] in ("completed", "failed", "cancelled")
 
     def stop(self) -> None:
         """Stop all, executors first; nothing may be left."""
@@ -252,14 +269,14 @@ class Cluster:
             for name in names:
                 if name in self.processes:
                     try:
-                        self.processes[name].wait(8)
+                        self.processes[name].wait(20)
                     except subprocess.TimeoutExpired:
                         self.processes[name].kill()
                         self.processes[name].wait()
         self.http.close()
         os.close(self._pipe)
         os.close(self._our_end)
-        _, alive = psutil.wait_procs(list(self._seen.values()), 5)
+        _, alive = psutil.wait_procs(list(self._seen.values()), 20)
         for each in alive:
             each.kill()
         assert alive == [], "processes were left behind"

@@ -18,7 +18,7 @@ from tests.system.snapshots import watched
 from tests.system.work import Alone, as_jsonl, check_rows
 
 ROWS = 1_500
-pytestmark = pytest.mark.timeout(150)
+pytestmark = pytest.mark.timeout(400)
 
 
 @pytest.fixture
@@ -49,8 +49,9 @@ def test_a_task_over_s3_survives_a_killed_executor(s3_cluster: Cluster, alone: A
     expected = Alone(alone.texts[:ROWS], alone.vectors[:ROWS])
     task = s3_cluster.submit(as_jsonl(expected.texts), str(embedding_model()), 3_000)
     with watched(s3_cluster.database_url, task):
-        s3_cluster.until(lambda: s3_cluster.view(task)["subtasks"]["done"] >= 2, 60)
-        victim = s3_cluster.holder(task)
+        s3_cluster.until_done(task, 2, 120)
+        victim = s3_cluster.seize(task)
+        assert victim is not None
         for name in ("e0", "e1"):
             processes = [psutil.Process(s3_cluster.processes[name].pid), *s3_cluster.children(name)]
             environments = [found for process in processes if (found := _environment(process))]
@@ -58,7 +59,7 @@ def test_a_task_over_s3_survives_a_killed_executor(s3_cluster: Cluster, alone: A
             assert not any(key.startswith("AWS_") for found in environments for key in found)
             assert not any(s3.secret_key in value for found in environments for value in found.values())
         s3_cluster.signal(victim, signal.SIGKILL)
-        view = s3_cluster.ended(task, 90)
+        view = s3_cluster.ended(task, 150)
     assert view["state"] == "completed", view["state_reason"]
     assert all(part["link"].startswith(s3.endpoint) for part in s3_cluster.parts(task) if part["link"])
     check_rows(s3_cluster.rows(task), expected)

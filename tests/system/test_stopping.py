@@ -67,5 +67,5 @@ async def test_it_stops_at_once_while_there_is_no_server(deployed: Rig) -> None:
         await eventually(lambda: executor.problems)
         began = time.monotonic()
         await executor.stop()
-        assert time.monotonic() - began < 0.5
+        assert time.monotonic() - began < 2
     assert "does not answer" in executor.problems[0]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import socket
 import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -69,10 +70,18 @@ class ScriptedServer:
 @contextmanager
 def scripted_server() -> Generator[ScriptedServer]:
     script = ScriptedServer()
+    connections: set[socket.socket] = set()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        timeout = 5
+
+        def setup(self) -> None:
+            super().setup()
+            connections.add(self.connection)
+
+        def finish(self) -> None:
+            connections.discard(self.connection)
+            super().finish()
 
         def _answer(self) -> None:
             parts = urlsplit(self.path)
@@ -98,7 +107,10 @@ def scripted_server() -> Generator[ScriptedServer]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(ThreadingHTTPServer):
+        request_queue_size = 128  # none is made to try a second later
+
+    server = Server(("127.0.0.1", 0), Handler)
     server.daemon_threads = False  # closing waits for them, so that no socket is left to the garbage collector
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -107,8 +119,11 @@ def scripted_server() -> Generator[ScriptedServer]:
         yield script
     finally:
         server.shutdown()
-        server.server_close()
         thread.join()
+        for connection in list(connections):  # a client that keeps one open would be waited for
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RD)
+        server.server_close()
 
 
 def problem(status: int, code: str, detail: str, **more: Any) -> Reply:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,15 @@ from tests.services.models import chat_model, embedding_model, llama_server
 from tests.services.ollama import Ollama, running_ollama
 
 CONTEXT_TOKENS = 256
+_HERE = Path(__file__).parent
+_TEST_SECONDS = 300  # some load a model several times
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """More time for the tests of this folder."""
+    for item in items:
+        if item.path.is_relative_to(_HERE):
+            item.add_marker(pytest.mark.timeout(_TEST_SECONDS))
 
 
 @dataclass(frozen=True)

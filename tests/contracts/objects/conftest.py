@@ -95,11 +95,11 @@ def served(app: Starlette) -> Generator[str]:
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        assert started.wait(20)
+        assert started.wait(60)
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(60)
         assert not thread.is_alive()
 
 

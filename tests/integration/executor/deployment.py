@@ -67,12 +67,21 @@ class Running:
         file = self.cache / name
         return file.read_text().splitlines() if file.exists() else []
 
+    def block_after(self, rows: int) -> None:
+        """Its engine says nothing more after so many rows, from its start on. The file is replaced whole."""
+        unfinished = self.cache / "block-after.new"
+        unfinished.write_text(str(rows))
+        unfinished.replace(self.cache / "block-after")
+
     async def until_heard(self, rows: int) -> None:
         """Wait until so many rows of what runs have an outcome here. The engine's own notes are older than that."""
         await eventually(lambda: sum(run.rows_done for run in self.agent.under_way) >= rows)
 
 
-async def eventually(holds: Callable[[], Any], seconds: float = 30) -> None:
+PATIENCE_SECONDS = 60.0  # for what takes one or two; the machine may be slow, and busy with other tests
+
+
+async def eventually(holds: Callable[[], Any], seconds: float = PATIENCE_SECONDS) -> None:
     """Wait until it holds: for what other processes do, which set no event here. Raises TimeoutError."""
     async with asyncio.timeout(seconds):
         while True:
@@ -80,6 +89,20 @@ async def eventually(holds: Callable[[], Any], seconds: float = 30) -> None:
             if await found if asyncio.iscoroutine(found) else found:
                 return
             await asyncio.sleep(0.02)
+
+
+async def in_time(holds: Callable[[], Any], since: float, seconds: float) -> None:
+    """Wait until it holds; a look that begins so many seconds after `since`, or later, must find it so.
+
+    How late a busy machine lets the test look is not counted.
+    """
+    while True:
+        looked = time.monotonic()
+        found = holds()
+        if await found if asyncio.iscoroutine(found) else found:
+            return
+        assert looked - since < seconds, f"not within {seconds} s"
+        await asyncio.sleep(0.02)
 
 
 @dataclass(slots=True)
@@ -113,7 +136,7 @@ class Rig:
         found: Row = (await self.http.get(f"/api/v1/tasks/{task}")).raise_for_status().json()
         return found
 
-    async def until(self, task: str, holds: Callable[[Row], bool], seconds: float = 30) -> Row:
+    async def until(self, task: str, holds: Callable[[Row], bool], seconds: float = PATIENCE_SECONDS) -> Row:
         """Wait until it holds for the task."""
         view: Row = {}
 
@@ -129,7 +152,7 @@ class Rig:
             raise AssertionError(f"not so within {seconds} s: {view}\n{ledger[-10:]}") from None
         return view
 
-    async def ended(self, task: str, seconds: float = 60) -> Row:
+    async def ended(self, task: str, seconds: float = 90) -> Row:
         """Wait for the task's end."""
         return await self.until(task, lambda view: view["state"] in ("completed", "failed", "cancelled"), seconds)
 
@@ -143,6 +166,14 @@ class Rig:
 
         async def look() -> bool:
             return len(await self.parts(task)) >= count
+
+        await eventually(look)
+
+    async def until_committed(self, task: str, rows: int) -> None:
+        """Wait until so many rows are committed."""
+
+        async def look() -> bool:
+            return sum(part["rows"] for part in await self.parts(task)) >= rows
 
         await eventually(look)
 
@@ -187,7 +218,7 @@ class Rig:
         part_seconds: float = 60,
         host: Sequence[str] = HOST,
         memory_limit_bytes: int | None = None,
-        stall_seconds: float | None = None,
+        stall_seconds: Callable[[], float] | None = None,
         url: str | None = None,
         monotonic: Callable[[], float] | None = None,
         files: Mapping[str, str] | None = None,
@@ -209,7 +240,7 @@ class Rig:
         told: list[str] = []
 
         def stall_limit(facts: EngineFacts, parameters: EmbedParameters | CompleteParameters, longest: float) -> float:
-            return stall_limit_seconds(facts, parameters, longest) if stall_seconds is None else stall_seconds
+            return stall_limit_seconds(facts, parameters, longest) if stall_seconds is None else stall_seconds()
 
         bench = Workbench(
             logs=state,

@@ -70,8 +70,8 @@ class Lent:
         assert pid is not None
         return psutil.Process(pid)
 
-    async def until(self, *states: str, seconds: float = 15) -> None:
-        await eventually(lambda: self.state in states, seconds)
+    async def until(self, *states: str) -> None:
+        await eventually(lambda: self.state in states)
 
 
 @asynccontextmanager

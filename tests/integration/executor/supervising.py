@@ -26,13 +26,19 @@ class Scene:
         self.directory = place / "jobs"
         self.mark = f"1000.{secrets.randbelow(10**12):012}"
         self.doorbell = place / "doorbell"
+        self.silence = place / self.mark
         os.mkfifo(self.doorbell)
+        os.mkfifo(self.silence)
         self._ear = os.open(self.doorbell, os.O_RDWR)
+        self._kept_open = os.open(self.silence, os.O_RDWR)
 
     @property
     def sleeper(self) -> str:
-        """A piece of shell that says it is there, and stays; for the inside of single quotes."""
-        return f"echo up >{self.doorbell}; exec sleep {self.mark}"
+        """A piece of shell that says it is there, and stays; for the inside of single quotes.
+
+        As the same program: while it became another, nobody could read its arguments and its environment.
+        """
+        return f"echo up >{self.doorbell}; read -r _ <{self.silence}"
 
     @property
     def rings(self) -> str:
@@ -73,6 +79,7 @@ class Scene:
             with contextlib.suppress(psutil.Error):
                 process.kill()
         os.close(self._ear)
+        os.close(self._kept_open)
 
     def _with(self, *words: str) -> Iterator[psutil.Process]:
         for process in psutil.process_iter():

@@ -21,7 +21,7 @@ async def test_three_tasks_that_fail_open_the_circuit_until_the_owner_resumes(de
     async with lent(deployed, policy=DEDICATED, files={"out-of-order": ""}) as machine:
         agent = machine.running.agent
         tasks = [await deployed.submit_texts(["one", "two"]) for _ in range(3)]
-        await machine.until("off", seconds=25)
+        await machine.until("off")
         assert agent.circuit.reason is not None
         assert "3 tasks failed here, and none was done in between, last with engine_" in agent.circuit.reason
 
@@ -45,7 +45,7 @@ async def test_it_stays_open_over_a_restart(deployed: Rig, tmp_path: Path) -> No
     async with lent(deployed, policy=DEDICATED, files={"out-of-order": ""}, circuit=circuit):
         for _ in range(3):
             await deployed.submit_texts(["one", "two"])
-        await eventually(lambda: circuit.reason is not None, 25)
+        await eventually(lambda: circuit.reason is not None)
     async with lent(deployed, policy=DEDICATED, circuit=Circuit(file)) as machine:
         await machine.until("off")
         assert machine.running.notes("loaded.txt") == []
@@ -83,7 +83,7 @@ async def test_a_full_disk_pauses_and_loses_nothing(deployed: Rig) -> None:
             return state == "paused" and reason.startswith("the disk is full: /m/good takes 6 GB more")
 
         await eventually(told)
-        assert await deployed.ledger(task) == ["released"]
+        assert await deployed.until_ledger(task) == ["released"]
         (machine.running.cache / "disk-full").unlink()
         machine.running.agent.forgive()
         assert (await deployed.ended(task))["state"] == "completed"

@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
 import pytest
@@ -20,7 +21,7 @@ from minions.executor.control.messages import OrderRequest, PreferRequest
 from minions.executor.control.server import control_channel
 from minions.executor.places import CONTROL_FILE, HISTORY_FILE
 from minions.executor.settings import ExecutorSettings
-from tests.integration.executor.deployment import Rig
+from tests.integration.executor.deployment import Rig, eventually
 from tests.integration.executor.lending import Lent, lent
 
 
@@ -126,7 +127,7 @@ async def test_a_button_of_the_page_pauses_and_another_site_cannot_press_it(chan
 async def test_history_tells_what_ran_for_whom_without_any_text(channel: Channel, deployed: Rig) -> None:
     task = await deployed.submit_texts(["a secret text", "another"])
     await deployed.ended(task)
-    (entry,) = (await asyncio.to_thread(channel.client.history, 10))[:1]
+    (entry,) = await until_noted(channel)
     assert (entry["team"], entry["task_name"], entry["rows"], entry["ended"]) == ("default", "rows", 2, "done")
     link = await asyncio.to_thread(channel.client.new_link)
     page = channel.url + (await channel.http.get(link)).headers["location"]
@@ -134,6 +135,18 @@ async def test_history_tells_what_ran_for_whom_without_any_text(channel: Channel
     assert "default/default/rows" in shown
     for text in (shown, (channel.machine.running.state / HISTORY_FILE).read_text()):
         assert "secret text" not in text
+
+
+async def until_noted(channel: Channel) -> list[dict[str, Any]]:
+    """Its history, once there is some: a task has ended before the executor hears that its commit arrived."""
+    found: list[dict[str, Any]] = []
+
+    async def look() -> bool:
+        found[:] = await asyncio.to_thread(channel.client.history, 10)
+        return bool(found)
+
+    await eventually(look)
+    return found
 
 
 async def test_orders_and_wishes(channel: Channel) -> None:

@@ -38,7 +38,7 @@ async def test_rows_that_crash_the_engine_are_found(deployed: Rig, poison: list[
 
 async def test_a_row_without_an_answer_is_stalled(deployed: Rig) -> None:
     texts = [f"hang {n}" if n == 5 else f"text {n}" for n in range(20)]
-    await check(deployed, texts, {5: "engine_stalled"}, stall_seconds=0.5)
+    await check(deployed, texts, {5: "engine_stalled"}, stall_seconds=lambda: 3.0)
 
 
 async def test_a_row_that_takes_too_much_memory_crashes(deployed: Rig) -> None:

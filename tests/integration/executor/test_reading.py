@@ -76,14 +76,16 @@ async def test_another_executor_goes_on_at_the_cursor(deployed: Rig, form: str) 
     task = await deployed.submit(name, make(), subtask_bytes=10_000_000, parameters={"kind": "embed", "id": "id"})
     for _ in range(2):
         before = len(await deployed.parts(task))
-        async with deployed.executor(part_seconds=0.3):
+        async with deployed.executor(part_seconds=0.3, files={"block-after": "10"}) as executor:
             await deployed.until_parts(task, before + 1)
+            executor.block_after(25)
+            await deployed.until_parts(task, before + 2)
     async with deployed.executor(part_seconds=0.3):
         view = await deployed.ended(task)
     assert view["state"] == "completed"
     assert view["subtasks"]["total"] == 1
     parts = await deployed.parts(task)
-    assert len(parts) >= 4
+    assert len(parts) >= 5
     assert [part["part_start"] for part in parts[1:]] == [part["part_end"] for part in parts[:-1]]
     assert {part["executor"] for part in parts} == {"e1", "e2", "e3"}
     assert await deployed.ledger(task) == ["released", "released"]

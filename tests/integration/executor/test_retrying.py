@@ -166,7 +166,11 @@ async def test_parts_of_a_long_subtask_are_replaced_one_by_one(deployed: Rig, tm
     for n in (40, 41):
         texts[n] = f"need {hold} {n}"
     task = await deployed.submit_texts(texts)
-    async with deployed.executor(part_seconds=0.3):
+    async with deployed.executor(part_seconds=0.3, files={"block-after": "20"}) as executor:
+        await deployed.until_parts(task, 1)
+        executor.block_after(40)
+        await deployed.until_parts(task, 2)
+        executor.block_after(1000)
         await deployed.ended(task)
     parts = await deployed.parts(task)
     assert len(parts) > 2
@@ -250,8 +254,8 @@ async def test_subtasks_that_were_set_aside_are_run_to_their_ends(deployed: Rig,
         await deployed.take_all_away()
         return bool((await deployed.view(task))["subtasks"]["failed"])
 
-    async with deployed.executor(part_seconds=0.2):
-        await deployed.until_parts(task, 2)
+    async with deployed.executor(part_seconds=0.2, files={"block-after": "30"}):
+        await deployed.until_committed(task, 16)
         await eventually(is_set_aside)
         view = await deployed.ended(task)
     assert (view["state"], view["subtasks"]["failed"]) == ("failed", 1)
@@ -283,7 +287,7 @@ async def test_a_lost_answer_and_a_lost_link_are_tried_again(deployed: Rig, tmp_
         ]
         await retry(deployed, task)
         view = await deployed.ended(task)
-        await asyncio.wait_for(asyncio.gather(*(fault.struck.wait() for fault in faults)), 1)
+        await asyncio.wait_for(asyncio.gather(*(fault.struck.wait() for fault in faults)), 30)
     assert view["rows"]["failed"] == 0
     check(before, await rows_of(deployed, task), texts)
     assert await deployed.ledger(task) == ["retried"]

@@ -217,6 +217,29 @@ async def test_a_job_that_was_not_let_go_never_runs(scene: Scene) -> None:
     assert not two.exists()
 
 
+LATE = """
+import os, sys
+from minions.executor.supervisor import fork
+fork._READY_SECONDS = 1e-6
+for argv in ([b"touch", sys.argv[1].encode()], [b"absent"]):
+    held = fork.fork_held(argv, {b"PATH": b"/usr/bin:/bin"}, b"/", 1, 2)
+    held.let_go()
+    os.waitpid(held.pid, 0)
+    print(held.fault())
+"""
+
+
+async def test_a_job_that_comes_late_to_its_gate_runs(scene: Scene) -> None:
+    """On a machine so busy that it got no turn until then."""
+    touched = scene.place / "touched"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", LATE, str(touched), stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await process.communicate()
+    assert out == b"\nthe program 'absent': No such file or directory\n"
+    assert touched.exists()
+
+
 FROM_ONE_FILE = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[1])

@@ -27,21 +27,24 @@ def table() -> ProcessTable:
 
 @pytest.fixture
 def child() -> Iterator[int]:
-    """A process in a session of its own that waits for a signal."""
+    """A process in a session of its own that waits for a signal, and becomes no other program meanwhile."""
     ours, theirs = os.pipe()
+    silence, kept_open = os.pipe()
     pid = os.posix_spawn(
         "/bin/sh",
-        ["sh", "-c", "echo up >&3; exec sleep 1000"],
+        ["sh", "-c", "echo up >&3; read -r _"],
         {"MINIONS_JOB_TOKEN": "abc", "OTHER": "MINIONS_JOB_TOKEN=no"},
-        file_actions=[(os.POSIX_SPAWN_DUP2, theirs, 3)],
+        file_actions=[(os.POSIX_SPAWN_DUP2, theirs, 3), (os.POSIX_SPAWN_DUP2, silence, 0)],
         setsid=True,
     )
     os.close(theirs)
+    os.close(silence)
     os.read(ours, 3)
     os.close(ours)
     yield pid
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
+    os.close(kept_open)
 
 
 def test_a_process_is_seen_as_it_is(table: ProcessTable, child: int) -> None:
@@ -54,6 +57,34 @@ def test_a_process_is_seen_as_it_is(table: ProcessTable, child: int) -> None:
     assert child in seen
     assert os.getpid() not in seen, "it is older"
     assert child not in {each.pid for each in table.snapshot(process.start + 1)}
+
+
+def test_a_process_that_is_becoming_another_program_is_looked_at_again(
+    table: ProcessTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For that moment nothing tells whose it is, and to take it for nobody's would leave it running."""
+    place = tmp_path / "42"
+    place.mkdir()
+    (place / "stat").write_bytes(b"42 (sh) R 7 42 42 0 -1 4194304" + b" 0" * 12 + b" 900")
+    for name in ("environ", "cmdline"):
+        (place / name).touch()
+    monkeypatch.setattr("minions.executor.supervisor.processes._PROC", tmp_path)
+    looks: list[float] = []
+
+    def later(seconds: float) -> None:
+        looks.append(seconds)
+        if len(looks) == 3:
+            (place / "environ").write_bytes(b"MINIONS_JOB_TOKEN=abc\0")
+
+    monkeypatch.setattr("time.sleep", later)
+    process = table.look(42)
+    assert process is not None
+    assert (process.job_token, process.start, len(looks)) == ("abc", 900, 3)
+    (place / "environ").write_bytes(b"")
+    (place / "cmdline").write_bytes(b"sh\0")
+    process = table.look(42)
+    assert process is not None
+    assert (process.job_token, len(looks)) == (None, 3), "it has none, which is no reason to wait"
 
 
 def test_a_signal_reaches_only_the_process_that_is_meant(table: ProcessTable, child: int) -> None:

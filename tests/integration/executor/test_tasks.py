@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from minions.domain.lifecycle import retry_delay_seconds
-from tests.integration.executor.deployment import Rig, eventually
+from tests.integration.executor.deployment import PATIENCE_SECONDS, Rig, eventually
 from tests.integration.executor.scripted_host import vector_of
 
 
@@ -76,7 +76,7 @@ async def test_a_broken_executor_lets_another_have_the_next_attempt(
 
 async def reason_of(deployed: Rig, name: str, piece: str) -> str:
     """Wait until an executor tells its owner this."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             found = (await deployed.http.get("/api/v1/executors")).json()["data"]
             reason = next((str(each["reason"]) for each in found if each["name"] == name), "")
@@ -89,10 +89,11 @@ async def test_an_executor_without_the_model_costs_no_attempt_where_others_have_
     """It leaves the task alone and tells its owner why; those who have the model finish it."""
     texts = [f"slow {n}" for n in range(120)]
     task = await deployed.submit_texts(texts, subtask_bytes=400)
-    async with deployed.executor() as good:
+    async with deployed.executor(files={"block-after": "30"}) as good:
         await deployed.until(task, lambda view: view["subtasks"]["done"] >= 1)
         async with deployed.executor(files={"no-model": ""}):
             assert "leaves default/default/rows alone" in await reason_of(deployed, "e2", "no model")
+            good.block_after(1000)
             view = await deployed.ended(task)
     assert view["state"] == "completed"
     assert set(await deployed.ledger(task)) == {"released"}
@@ -103,10 +104,11 @@ async def test_other_weights_than_the_tasks_are_left_alone(deployed: Rig) -> Non
     """The first part fixes the weights; an executor that has others releases and says so, without an attempt."""
     texts = [f"slow {n}" for n in range(120)]
     task = await deployed.submit_texts(texts, subtask_bytes=400)
-    async with deployed.executor() as first:
+    async with deployed.executor(files={"block-after": "30"}) as first:
         await deployed.until(task, lambda view: view["subtasks"]["done"] >= 1)
         async with deployed.executor(files={"digest": "f" * 64}) as second:
             await reason_of(deployed, "e2", "this executor has the weights fffffffffffffffffff, not ")
+            first.block_after(1000)
             view = await deployed.ended(task)
     assert view["state"] == "completed"
     assert {part["executor"] for part in await deployed.parts(task)} == {"e1"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
@@ -33,7 +34,7 @@ async def fault_of(host: Host, mini: SshHost) -> MinionsError:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for what other processes do; nobody tells us of it."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 -- there is no event of another user's process
             await asyncio.sleep(0.02)
 
@@ -76,10 +77,15 @@ async def test_requests_do_not_wait_for_each_other(connection: Connection, place
     assert (await waiting).stdout == b"now\n"
 
 
-async def test_a_program_whose_time_is_over_is_ended_with_its_children(connection: Connection, mini: SshHost) -> None:
-    argv = ["sh", "-c", "trap '' TERM; sleep 4321 & sleep 4321; sleep 4321"]
+DEAF_CHILD = "(trap '' TERM; exec sleep 4321) & exec sleep 4321"
+
+
+@pytest.mark.parametrize("script", ["trap '' TERM; sleep 4321 & sleep 4321; sleep 4321", DEAF_CHILD])
+async def test_a_program_whose_time_is_over_is_ended_with_its_children(
+    connection: Connection, mini: SshHost, script: str
+) -> None:
     before = set(mini.pids())
-    done = await connection.run(argv, timeout_seconds=0.3)
+    done = await connection.run(["sh", "-c", script], timeout_seconds=1)
     assert done.late
     await until(lambda: set(mini.pids()) <= before)
 
@@ -90,13 +96,14 @@ async def test_a_program_that_is_not_there(connection: Connection) -> None:
     assert raised.value.kind == "no_program"
 
 
-async def test_nothing_runs_on_when_the_connection_ends(host: Host, mini: SshHost) -> None:
+@pytest.mark.parametrize("script", ["sleep 4321 & sleep 4321", DEAF_CHILD])
+async def test_nothing_runs_on_when_the_connection_ends(host: Host, mini: SshHost, script: str) -> None:
     before = set(mini.pids())
     async with Connection.open(host, options=mini.options) as connection:
-        running = asyncio.create_task(connection.run(["sh", "-c", "sleep 4321 & sleep 4321"]))
+        running = asyncio.create_task(connection.run(["sh", "-c", script]))
         await until(lambda: sleepers(mini) == 2)
         os.kill(connection.pid, signal.SIGKILL)
-        assert isinstance(await asyncio.wait_for(connection.lost(), 20), HostUnreachable)
+        assert isinstance(await asyncio.wait_for(connection.lost(), 60), HostUnreachable)
         with pytest.raises(HostUnreachable):
             await running
         with pytest.raises(HostUnreachable):
@@ -201,7 +208,7 @@ async def test_a_cut_cable_is_noticed_and_mended(cable: Cable) -> None:
             lost.set()
 
         link = Link(
-            Host("mini", ssh="mini", silence_seconds=0.9),
+            Host("mini", ssh="mini", silence_seconds=2),
             asyncio.Semaphore(1),
             options=far.options,
             on_connected=on_connected,
@@ -209,11 +216,11 @@ async def test_a_cut_cable_is_noticed_and_mended(cable: Cable) -> None:
             pause=lambda failed, chance: 0.2,
         )
         async with link.kept():
-            first = await asyncio.wait_for(link.connected(), 30)
+            first = await asyncio.wait_for(link.connected(), 60)
             cable.cut()
-            await asyncio.wait_for(lost.wait(), 30)
+            await asyncio.wait_for(lost.wait(), 60)
             assert link.connection is None
-            assert "silent" in faults[0].message
+            assert re.search("was silent|not responding", faults[0].message), "by us, or by ssh, which looks as well"
             cable.mend()
             second = await asyncio.wait_for(link.connected(), 60)
             assert second is not first
@@ -257,5 +264,5 @@ async def test_an_agent_that_hears_nothing_ends_itself() -> None:
     )
     assert process.stdin is not None
     process.stdin.write(b"\n%d\n%b" % (len(source), source))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert await process.wait() == 0

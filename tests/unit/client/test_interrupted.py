@@ -77,7 +77,7 @@ async def test_a_cancelled_upload_leaves_no_file(script: ScriptedServer, tempora
 
     def hold(_: Any) -> Reply:
         begun.set()
-        go_on.wait(10)
+        go_on.wait(60)
         return Reply(200, {})
 
     upload = {"upload": "upl_00000000", "link": f"{script.url}/objects/0", "expires_at": "2026-11-20T11:00:00Z"}
@@ -85,7 +85,7 @@ async def test_a_cancelled_upload_leaves_no_file(script: ScriptedServer, tempora
     script.on("PUT", "/objects/0", hold)
     async with AsyncClient(script.url, "secret") as client:
         handing_in = asyncio.create_task(client.embed(["a"], model=MODEL))
-        await asyncio.to_thread(begun.wait, 10)
+        await asyncio.to_thread(begun.wait, 60)
         handing_in.cancel()
         with pytest.raises(asyncio.CancelledError):
             await handing_in
@@ -194,11 +194,11 @@ async def test_a_thread_is_waited_for() -> None:
 
     def work() -> None:
         begun.set()
-        go_on.wait(10)
+        go_on.wait(60)
         ended.set()
 
     doing = asyncio.create_task(in_thread(work))
-    await asyncio.to_thread(begun.wait, 10)
+    await asyncio.to_thread(begun.wait, 60)
     for _ in range(3):
         doing.cancel()
         await asyncio.sleep(0)
@@ -214,11 +214,11 @@ async def test_what_a_thread_raises_after_a_cancellation_is_let_go() -> None:
 
     def work() -> None:
         begun.set()
-        go_on.wait(10)
+        go_on.wait(60)
         raise Broken
 
     doing = asyncio.create_task(in_thread(work))
-    await asyncio.to_thread(begun.wait, 10)
+    await asyncio.to_thread(begun.wait, 60)
     doing.cancel()
     go_on.set()
     with pytest.raises(asyncio.CancelledError):

@@ -230,14 +230,14 @@ async def test_a_cancelled_download_leaves_nothing(served: ScriptedServer, tmp_p
 
     def hold(_: Request) -> Reply:
         begun.set()
-        go_on.wait(10)
+        go_on.wait(60)
         return Reply(body=part_bytes(40, [None, None]))
 
     served.on("GET", "/objects/1-40", hold)
     async with AsyncClient(served.url, "secret") as client:
         task = await client.task("tsk_0000002a")
         downloading = asyncio.create_task(task.download(tmp_path / "out.parquet"))
-        await asyncio.to_thread(begun.wait, 10)
+        await asyncio.to_thread(begun.wait, 60)
         assert [name.rsplit(".", 1)[1] for name in names_in(tmp_path)] == ["partial"]
         downloading.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -18,6 +18,10 @@ from tests.unit.commands.test_commands import EXECUTOR
 from tests.unit.scripted_server import ScriptedServer, completed, scripted_server, task_view
 
 TASK = "/api/v1/tasks/tsk_0000002a"
+# Ctrl-C needs a terminal that controls the process; code between fork and exec would not be safe beside threads.
+CONTROLLED = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.executable, sys.argv[1:])"
+)
 CODES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
@@ -37,13 +41,12 @@ class Terminal:
         kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
         places = {"MINIONS_DATA": str(home), "MINIONS_CONFIG": str(home / "none"), "MINIONS_SERVER": script.url}
         self._process = subprocess.Popen(
-            [sys.executable, *program, *arguments],
+            [sys.executable, "-c", CONTROLLED, sys.executable, *program, *arguments],
             stdin=follower,
             stdout=follower,
             stderr=follower,
             env=kept | places | {"TERM": "xterm-256color"},
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - Ctrl-C needs a controlling one
         )
         os.close(follower)
         self.seen = ""
@@ -66,7 +69,7 @@ class Terminal:
     def end(self) -> int:
         self.read_until(None)
         os.close(self._leader)
-        return self._process.wait(30)
+        return self._process.wait(60)
 
     @property
     def lines(self) -> list[str]:

@@ -31,7 +31,7 @@ def run(work: Callable[[str], Outcome], texts: list[str]) -> tuple[dict[int, Out
 
     pool = RowPool(1, len(texts), work)
     pool.run(range(len(texts)), texts, emit, fail)
-    assert ended.wait(10)
+    assert ended.wait(60)
     pool.close()
     return found, errors
 
@@ -76,7 +76,7 @@ def test_what_the_engine_refuses_of_the_task_is_told_in_place_of_the_row() -> No
 
     pool = RowPool(1, 1, lambda _: _REFUSED, blame=lambda: ParametersRefused("the engine refuses stop: too many"))
     pool.run([0], ["a"], lambda _key, _outcome: None, fail)
-    assert ended.wait(10)
+    assert ended.wait(60)
     pool.close()
     assert [(error.code, error.message) for error in errors] == [
         ("parameters_refused", "the engine refuses stop: too many")

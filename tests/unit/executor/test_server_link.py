@@ -76,7 +76,7 @@ async def test_patient_calls_outlast_an_outage_which_is_told_once(server: Script
 
 async def test_a_call_that_always_meets_an_internal_error_is_given_up(server: ScriptedServer) -> None:
     server.on("POST", LINKS, problem(500, "error", "x"))
-    async with ServerLink.open(server.url, "t", lambda _: None) as link, asyncio.timeout(10):
+    async with ServerLink.open(server.url, "t", lambda _: None) as link, asyncio.timeout(60):
         with pytest.raises(ServerFault):
             await link.links(FRESH)
     assert len(server.requests) == 5

@@ -239,9 +239,9 @@ def test_damaged_parts_are_named(output_format: PartFormat) -> None:
 def test_a_large_part_does_not_go_through_python_numbers() -> None:
     part = PartWriter("embed", "parquet", None, (), "a.jsonl", 384, "d")
     row, outcome = _row(0), Outcome(vector=bytes(4 * 384), input_tokens=3)
-    started = time.perf_counter()
+    started = time.thread_time()
     for _ in range(20_000):
         part.add(row, outcome)
     part.finish()
     # 7.7 million numbers: as Python floats they take several seconds, as one buffer a fraction of one.
-    assert time.perf_counter() - started < 3
+    assert time.thread_time() - started < 3, "of the processor's time, whatever else runs"

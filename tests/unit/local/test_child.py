@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from minions.local import child as child_module
 from minions.local.child import QUICK_DEATHS, CannotStart, Child, Plan
 
 
@@ -44,7 +45,8 @@ class Nursery:
 
 
 @pytest.fixture
-async def nursery(tmp_path: Path) -> AsyncGenerator[Nursery]:
+async def nursery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Nursery]:
+    monkeypatch.setattr(child_module, "QUICK_SECONDS", 60.0)  # however slowly a shell starts and ends
     read, write = os.pipe()
     yield Nursery(tmp_path, read)
     os.close(read)
@@ -105,7 +107,7 @@ async def test_one_that_ignores_sigterm_is_killed(nursery: Nursery) -> None:
 
 async def test_a_hurry_does_not_wait(nursery: Nursery) -> None:
     child = nursery.child("trap '' TERM; echo deaf; while :; do sleep 0.05; done")
-    async with running(child), asyncio.timeout(10):
+    async with running(child), asyncio.timeout(60):
         await nursery.next_start()
         hurry = asyncio.Event()
         stopping = asyncio.create_task(child.stop(600, hurry))

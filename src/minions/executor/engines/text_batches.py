@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import torch
-from sentence_transformers import SentenceTransformer
+
+if TYPE_CHECKING:
+    import torch
+    from sentence_transformers import SentenceTransformer
 
 _PROBES = ("a", "two words", "a longer text, with some punctuation; and a few more words than the other ones")
 
@@ -95,6 +97,8 @@ class TextTokenizer:
         return model.preprocess(texts, prompt=self._prompt or None)
 
     def _pad(self, columns: dict[str, list[list[int]]], batch: Sequence[int], multiple: int) -> dict[str, Any]:
+        import torch  # takes seconds, and batches are made without it
+
         tokenizer: Any = self._tokenizer
         width = max(len(columns["input_ids"][index]) for index in batch)
         width = min(-(-width // multiple) * multiple, max(width, self.most_tokens))
@@ -112,6 +116,8 @@ class TextTokenizer:
 
     def _is_plain(self) -> bool:
         """Whether our features are those of the model itself; also keeps what it adds to each batch."""
+        import torch
+
         self._plain = True
         probes = [*_PROBES, "long " * min(self.most_tokens, 4_096)]
         own = self._preprocess(probes)

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from minions.executor.probes import macos_sleep
 
+_END_SECONDS = 10.0  # a shell that is killed leaves behind what it started; it ends by itself in a blink
 HOLD_SECONDS = 4.0  # less than the five that logind grants, far less than macOS's thirty
 _LOGIND = "/org/freedesktop/login1"
 # Both end when their standard input does, so that neither outlives this process, however that ends. The shell lets go
@@ -101,12 +102,12 @@ class _Logind:
         with contextlib.suppress(OSError):
             self._monitor.stdin.close()
         try:
-            self._monitor.wait(2)
+            self._monitor.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:
             self._monitor.kill()
             self._monitor.wait()
         if self._thread is not None:
-            self._thread.join(2)
+            self._thread.join(_END_SECONDS)
         if self._monitor.stdout is not None:
             self._monitor.stdout.close()
 
@@ -146,7 +147,7 @@ class _Logind:
         with contextlib.suppress(OSError):
             lock.stdin.close()
         try:
-            lock.wait(2)
+            lock.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:
             lock.kill()
             lock.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -26,15 +27,20 @@ class Held:
     gate: socket.socket
 
     def let_go(self) -> None:
-        """Let it become the command, once it has its own session and ends by a signal as any other process does."""
-        if self.gate.recv(1) == _READY:
-            self.gate.send(_LET_GO)
+        """Let it become the command, once it has its own session and ends by a signal as any other process does.
+
+        One that has not come to its gate for a while is not waited for, and finds it open.
+        """
+        with contextlib.suppress(TimeoutError):
+            if self.gate.recv(1) != _READY:
+                return
+        self.gate.send(_LET_GO)
 
     def fault(self) -> str:
         """Once it has ended: why it did not become the command; empty if it did."""
         try:
             self.gate.settimeout(0)
-            said = self.gate.recv(_FAULT_BYTES).decode()
+            said = self.gate.recv(_FAULT_BYTES).removeprefix(_READY).decode()
         except OSError:
             said = ""
         self.gate.close()
@@ -61,7 +67,7 @@ def fork_held(
         gate.close()
         _wait_and_become(theirs, argv, environment, directory, (stdout, stderr))
     theirs.close()
-    gate.settimeout(_READY_SECONDS)  # somebody may stop the child: then it stays at its gate, and the launcher goes on
+    gate.settimeout(_READY_SECONDS)  # somebody may stop the child, or the machine be busy: the launcher goes on
     return Held(pid, gate)
 
 

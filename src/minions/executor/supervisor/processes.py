@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -12,7 +13,10 @@ from typing import Protocol
 JOB_TOKEN = "MINIONS_JOB_TOKEN"
 LAUNCHER_TOKEN = "MINIONS_LAUNCHER_TOKEN"
 _NOT_REAPED = b"Z"
+_KERNEL_THREAD = 0x00200000
 _PROC = Path("/proc")
+_LOOKS = 20
+_BETWEEN_LOOKS_SECONDS = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +70,20 @@ class Stat:
     pgid: int
     sid: int
     start: int
+    is_kernel: bool = False
 
 
 def parse_stat(content: bytes) -> Stat:
     """Source: proc(5). The name in parentheses may hold anything, parentheses and spaces too."""
     fields = content.rpartition(b")")[2].split()
-    return Stat(fields[0] in (_NOT_REAPED, b"X"), int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]))
+    return Stat(
+        is_zombie=fields[0] in (_NOT_REAPED, b"X"),
+        ppid=int(fields[1]),
+        pgid=int(fields[2]),
+        sid=int(fields[3]),
+        start=int(fields[19]),
+        is_kernel=bool(int(fields[6]) & _KERNEL_THREAD),
+    )
 
 
 def parse_token(environment: bytes, name: str) -> str | None:
@@ -94,9 +106,7 @@ class LinuxProcesses:
         stat = _stat(pid)
         if stat is None:
             return None
-        environment = b""
-        with contextlib.suppress(OSError):
-            environment = (_PROC / str(pid) / "environ").read_bytes()
+        environment = b"" if stat.is_zombie or stat.is_kernel else _environment(_PROC / str(pid))
         return Process(
             pid=pid,
             ppid=stat.ppid,
@@ -140,6 +150,16 @@ class LinuxProcesses:
 
     def boot_id(self) -> str:
         return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+
+
+def _environment(place: Path) -> bytes:
+    """While a process becomes another program it has neither arguments nor an environment, and is looked at again."""
+    with contextlib.suppress(OSError):
+        for _ in range(_LOOKS):
+            if (found := (place / "environ").read_bytes()) or (place / "cmdline").read_bytes():
+                return found
+            time.sleep(_BETWEEN_LOOKS_SECONDS)
+    return b""
 
 
 def _stat(pid: int) -> Stat | None:

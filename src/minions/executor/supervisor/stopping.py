@@ -59,7 +59,7 @@ class Step(Enum):
 
 
 def next_step(elapsed_seconds: float, grace: Grace) -> Step:
-    """elapsed_seconds: since the stop began."""
+    """elapsed_seconds: since the first look, which may take long where much runs."""
     if elapsed_seconds < grace.term_seconds:
         return Step.TERM
     return Step.KILL if elapsed_seconds < grace.term_seconds + grace.kill_seconds else Step.GIVE_UP
@@ -87,12 +87,13 @@ async def stop(target: Target, table: ProcessTable, grace: Grace) -> StopReport:
     """Stop all processes of the target. Never raises for a process; takes as long as the grace allows, at most."""
     if not (target.records or target.launchers or target.known):
         return StopReport(frozenset(), (), ())
-    began = time.monotonic()
     known = set(target.known)
     told: set[Identity] = set()
     pause_seconds = _FIRST_PAUSE_SECONDS
+    began: float | None = None
     while True:
         found, processes = await asyncio.to_thread(_look, target, known, table)
+        began = began or time.monotonic()
         known |= {_identity(process) for process in found.ours}
         step = next_step(time.monotonic() - began, grace)
         if not found.ours or step is Step.GIVE_UP:

@@ -53,7 +53,7 @@ class Supervisor:
         """Start a job; returns once it is on record and was let go, or has its outcome because that failed.
 
         Raises CommandInvalid for what no process can be given, LauncherLost when no process can be started at all.
-        Cancelled, it leaves no job behind.
+        Cancelled, it stops the job first.
         """
         token = secrets.token_hex(16)
         order = _order(command, token)
@@ -63,7 +63,7 @@ class Supervisor:
             await link.say(order)
             await job.is_settled.wait()
         except asyncio.CancelledError:
-            self._own(job.stop("its start was given up"))
+            await asyncio.shield(self._own(job.stop("its start was given up")))
             raise
         return job
 
@@ -177,10 +177,11 @@ class Supervisor:
         job.was_told(report)
         self._forget_concluded(job)
 
-    def _own(self, work: Coroutine[Any, Any, object]) -> None:
+    def _own(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[object]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
 
 @contextlib.asynccontextmanager

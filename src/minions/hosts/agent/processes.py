@@ -91,13 +91,16 @@ def end(request: Request, _: bytes) -> Reply:
 
 def end_all() -> None:
     """End what `run` has started; what was started to live on is left alone."""
-    for child in list(_running):
+    ending = set(_running)
+    for child in ending:
         _signal_group(child, signal.SIGTERM)
     deadline = time.monotonic() + _GRACE_SECONDS
-    while any(child.poll() is None for child in list(_running)) and time.monotonic() < deadline:
+    while ending:
+        is_over = time.monotonic() >= deadline
+        for child in [each for each in ending if is_over or each.poll() is not None]:
+            _kill_group(child)
+            ending.discard(child)
         time.sleep(_POLL_SECONDS)
-    for child in list(_running):
-        _signal_group(child, signal.SIGKILL)
 
 
 @contextlib.contextmanager
@@ -175,11 +178,10 @@ def _feed_and_wait(child: subprocess.Popen[bytes], body: bytes, timeout_seconds:
         return False
     except subprocess.TimeoutExpired:
         _signal_group(child, signal.SIGTERM)
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(_GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
-            _signal_group(child, signal.SIGKILL)
-            child.wait()
+        _kill_group(child)
+        child.wait()
         return True
 
 
@@ -195,3 +197,9 @@ def _signal_group(child: subprocess.Popen[bytes], number: signal.Signals) -> Non
     if child.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, number)
+
+
+def _kill_group(child: subprocess.Popen[bytes]) -> None:
+    """Others of a group may not have heard the TERM that ended its leader. While they live, its number is theirs."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)

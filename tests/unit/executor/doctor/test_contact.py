@@ -6,6 +6,7 @@ import errno
 import socket
 import threading
 from collections.abc import Generator
+from contextlib import suppress
 
 import httpx
 import pytest
@@ -66,7 +67,7 @@ def test_an_answer_is_kept(server: ScriptedServer) -> None:
     found = read_contact(server.url, "secret", "linux")
     assert (found.fault, found.status, found.document["version"]) == (None, 200, "0.1.0")
     assert found.ahead_seconds is not None
-    assert abs(found.ahead_seconds) < 5
+    assert abs(found.ahead_seconds) < 60
     assert server.requests[0].headers["authorization"] == "Bearer secret"
     assert read_contact(server.url, "", "linux").document["detail"] == "unknown"
     assert "authorization" not in server.requests[1].headers
@@ -100,8 +101,10 @@ def test_real_faults() -> None:
         def answer_in_plain() -> None:
             connection, _ = listening.accept()
             with connection:
-                connection.recv(64)
                 connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                with suppress(ConnectionError):
+                    while connection.recv(4096):  # what is closed unread is reset, and the answer is lost with it
+                        pass
 
         thread = threading.Thread(target=answer_in_plain)
         thread.start()
