@@ -109,6 +109,12 @@ FIGURES: Mapping[str, Sequence[Figure]] = {
         Figure("20,000 jobs of one line, two local slots: overhead of one", _get("ms_per_job"), ("<", 20), " ms"),
         Figure("… GNU parallel", _get("gnu_parallel_ms_per_job"), unit=" ms"),
     ],
+    "long_run": [
+        Figure("A run of 100,000 jobs: `minions ledger`", _get("ledger_seconds"), ("<", 8), " s"),
+        Figure("… the most memory that it had", _get("ledger_mb"), unit=" MB"),
+        Figure("… `minions explain` of one job", _get("explain_seconds"), ("<", 1.5), " s"),
+        Figure("… of both: the deployment started and stopped", _get("deployment_seconds"), unit=" s"),
+    ],
     "startup": [
         Figure("`minions up` to the first accepted task, fresh directory", _get("first_seconds"), unit=" s"),
         Figure("… on a directory that is there", _get("second_seconds"), unit=" s"),

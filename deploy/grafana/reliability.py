@@ -7,7 +7,22 @@ from deploy.grafana.panels import CHOSEN, SHARE, Panel, bars, lines, numbers, ro
 
 def reliability() -> list[Panel]:
     """A release is no fault: the owner of the Mac came first."""
-    return [*_subtasks(), *_rows(), *_who()]
+    return [_watch(), *_subtasks(), *_rows(), *_who()]
+
+
+def _watch() -> Panel:
+    return numbers(
+        "Watchdog",
+        """
+        SELECT (SELECT active FROM grafana_watchdog) AS "watchdogs at work",
+            count(DISTINCT held.executor_id) AS "offline executors with subtasks", count(*) AS "subtasks that they hold"
+        FROM grafana_acquired AS held JOIN grafana_executor AS executor USING (executor_id)
+        WHERE executor.state = 'offline'
+        """,
+        width=24,
+        said="Of all teams. One watchdog works, or nobody gives back what silent executors hold. Jobs that may not "
+        "run twice stay with their executor until it is back or abandoned.",
+    )
 
 
 def _subtasks() -> list[Panel]:

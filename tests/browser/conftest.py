@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +16,18 @@ from tests.browser.watching import Watch
 from tests.services.postgres import PostgresService
 from tests.system.cluster import Cluster
 
+_HERE = Path(__file__).parent
 FAILED_ROWS = (7, 61)
 ROWS = 120
-_PATIENCE_MILLISECONDS = 40_000  # of a machine that runs other tests as well
+_PATIENCE_MILLISECONDS = 90_000  # of a machine that runs other tests as well
+_TEST_SECONDS = 400  # the first test waits for the deployment, and for its first task
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """More time for the tests of this folder."""
+    for item in items:
+        if item.path.is_relative_to(_HERE):
+            item.add_marker(pytest.mark.timeout(_TEST_SECONDS))
 
 
 @pytest.fixture(scope="package")
@@ -41,7 +51,7 @@ def site(postgres: PostgresService, tmp_path_factory: pytest.TempPathFactory) ->
         cluster.start_watchdog()
         for number in range(2):
             cluster.start_executor(number)
-        cluster.until(lambda: len(cluster.get("/api/v1/executors")["data"]) == 2, 60)
+        cluster.until(lambda: len(cluster.get("/api/v1/executors")["data"]) == 2, 120)
         yield Site(cluster)
     finally:
         cluster.stop()

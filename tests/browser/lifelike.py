@@ -81,6 +81,8 @@ async def freshen(url: str) -> None:
                 ("minion_executor", "state_since", "true"),
             ):
                 await connection.execute(f"UPDATE {table} SET {column} = {column} + $1 WHERE {which}", late)
+            # Macs that are only written down report nothing: no silence counts.
+            await connection.execute("UPDATE minion_deployment SET lease_seconds = NULL, offline_seconds = NULL")
     finally:
         await database.close()
 

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Generator
@@ -16,6 +17,8 @@ from typing import Any
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from minions.local.docstrings import collect
+from minions.local.postgres import binaries
+from minions.store.watchdog import LOCK
 from tests.browser.chromium import launch
 from tests.browser.lifelike import freshen, furnish
 from tests.browser.site import Site
@@ -50,12 +53,28 @@ def deployment() -> Generator[Site]:
             cluster.start_server()
             cluster.wait_for_server()
             cluster.start_executor(0)
-            yield Site(cluster)
+            with _watch_held(cluster.database_url):
+                yield Site(cluster)
         finally:
             cluster.stop()
     finally:
         service.stop()
         shutil.rmtree(place, ignore_errors=True)
+
+
+@contextmanager
+def _watch_held(database_url: str) -> Generator[None]:
+    """Hold the lock of the active watchdog: no picture shall say that none runs."""
+    process = subprocess.Popen(
+        [str(binaries() / "psql"), "-X", "-q", "-o", "/dev/null", database_url], stdin=subprocess.PIPE
+    )
+    assert process.stdin is not None
+    process.stdin.write(f"SELECT pg_advisory_lock({LOCK});\n".encode())
+    process.stdin.flush()
+    try:
+        yield
+    finally:
+        process.communicate(b"\\q\n", timeout=30)
 
 
 def real_tasks(site: Site) -> tuple[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 from tests.services.models import embedding_model
 from tests.system.cluster import ADMIN, Cluster
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 180
 SUBTASK_BYTES = 1_000  # about twenty rows
 
 
@@ -72,20 +71,6 @@ class Site:
     def ended(self, task: str) -> dict[str, Any]:
         return self.cluster.ended(task, PATIENCE_SECONDS)
 
-    def freeze_holder(self, task: str) -> str:
-        """Stop an executor in the midst of a subtask of this task: nothing but the watchdog takes it away again."""
-
-        def held_by(name: str) -> bool:
-            held = self.cluster.get(f"/api/v1/tasks/{task}/subtasks?state=acquired")["data"]
-            return any(each["executor"] == name for each in held)
-
-        while True:
-            name = self.cluster.holder(task)
-            self.cluster.signal(name, signal.SIGSTOP)
-            if held_by(name):
-                return name
-            self.cluster.signal(name, signal.SIGCONT)
-
 
 def expect_live(page: Page) -> None:
     """The page says that it follows what happens."""
@@ -99,6 +84,7 @@ def expect_state(page: Page, word: str) -> None:
 
 def errors_beside(page: Page) -> dict[str, str]:
     """What the form says beside its fields, by the names of their controls."""
+    page.wait_for_load_state("domcontentloaded")
     found: dict[str, str] = page.evaluate(
         """() => Object.fromEntries([...document.querySelectorAll("main .field.wrong")].map((field) => [
           field.querySelector("[aria-invalid=true]").name, field.querySelector(".error").textContent.trim()]))"""

@@ -52,6 +52,7 @@ def examine(page: Page) -> list[str]:
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         found += [f"{scheme}: {each}" for each in violations(page)]
     page.set_viewport_size({"width": 390, "height": 844})
+    page.wait_for_function("innerWidth === 390")
     width, wide = page.evaluate(_TOO_WIDE)
     return [*found, *([f"{width} px wide at 390 px: {wide}"] if width > 390 else [])]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -28,7 +29,7 @@ def test_all_that_match_are_cancelled_after_a_count(visitor: Visitor, site: Site
     page.get_by_role("button", name="Cancel…").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Cancel 51 tasks?")
     expect(page.locator("main")).to_contain_text("52 tasks match")
-    assert site.cluster.view(many[1])["state"] == "running"
+    assert site.cluster.view(many[1])["state"] != "cancelled", "it is only asked"
 
     page.get_by_role("button", name="Cancel 51 tasks").click()
     expect(page.locator(".toast")).to_contain_text("51")
@@ -56,6 +57,7 @@ def focused(page: Page) -> str:
 
 def test_the_keyboard(visitor: Visitor, finished: str, waiting: str, site: Site) -> None:
     page, _ = visitor.arrive("/")
+    page.clock.set_fixed_time(datetime.now(UTC))  # else a busy machine may take too long between g and the letter
     for keys, path in (("gt", "/tasks"), ("ge", "/executors"), ("gs", "/settings"), ("go", "/"), ("/", "/tasks")):
         for key in keys:
             page.keyboard.press(key)
@@ -66,6 +68,7 @@ def test_the_keyboard(visitor: Visitor, finished: str, waiting: str, site: Site)
     page.keyboard.press("Enter")
     page.wait_for_url("**/tasks?*q=*")
     expect(page.locator("html.scripted")).to_be_attached()
+    expect(page.locator("#task-list")).to_contain_text("waiting")
 
     names = page.locator("#task-list tbody td.name a").all_inner_texts()
     assert {"finished", "waiting"} <= set(names)

@@ -72,7 +72,7 @@ def test_errors_by_code_and_a_retry(visitor: Visitor, finished: str, site: Site)
     expect(row.get_by_role("cell").nth(1)).to_have_text(str(len(FAILED_ROWS)))
     row.get_by_role("link").first.click()
     expect(page.locator("ol.rows li").first).to_contain_text("empty text")
-    assert page.locator("ol.rows .which a").first.inner_text() == str(FAILED_ROWS[0])
+    expect(page.locator("ol.rows .which a").first).to_have_text(str(FAILED_ROWS[0]))
 
     page.get_by_role("navigation", name="Rows").get_by_role("link", name="Failed").click()
     expect(page.locator("ol.rows li")).to_have_count(len(FAILED_ROWS))

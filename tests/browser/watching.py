@@ -24,6 +24,7 @@ class Watch:
     def __init__(self, context: BrowserContext) -> None:
         self.faults: list[str] = []
         self._refusals: set[tuple[str, int]] = set()
+        self._no_stream: str | None = None
         self._downloads = False
         self._server_is_away = False
         context.add_init_script(_TELL_VIOLATIONS)
@@ -35,6 +36,10 @@ class Watch:
     def expect(self, path: str, status: int) -> None:
         """From now on, this path may answer with this error."""
         self._refusals.add((path, status))
+
+    def expect_no_stream(self, path: str) -> None:
+        """From now on, this path may answer with a page in place of a stream: with the way in."""
+        self._no_stream = path
 
     def expect_download(self) -> None:
         """From now on, a page that is asked for may turn out to be a file."""
@@ -51,6 +56,8 @@ class Watch:
         if message.type not in ("error", "warning"):
             return
         if self._server_is_away and "Failed to load resource" in message.text:
+            return
+        if "text/event-stream" in message.text and urlsplit(message.location["url"]).path == self._no_stream:
             return
         refused = _REFUSED.search(message.text)
         if refused and self._is_expected(message.location["url"], int(refused[1])):

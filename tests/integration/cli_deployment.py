@@ -8,6 +8,7 @@ import secrets
 import socket
 import struct
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from queue import Queue
@@ -38,6 +39,7 @@ from minions.wire.executor import (
 
 ADMIN = "mns_admin"
 EXECUTOR = "mns_executor"
+PATIENCE_SECONDS = 60.0  # until what was submitted is split, on a machine that is busy with other tests
 Answer = TypeVar("Answer", bound=BaseModel)
 
 
@@ -68,14 +70,14 @@ def running_server(database_url: str, objects: str, s3_endpoint: str | None = No
 
     thread = threading.Thread(target=asyncio.run, args=(main(),))
     thread.start()
-    server = servers.get(timeout=30)
+    server = servers.get(timeout=60)
     try:
-        with httpx.Client(timeout=30) as client:
+        with httpx.Client(timeout=60) as client:
             assert client.get(f"{url}/healthz").text == "ok"
         yield url
     finally:
         server.should_exit = True
-        thread.join(30)
+        thread.join(60)
         listening.close()
     assert not thread.is_alive(), "the server did not end"
 
@@ -84,7 +86,7 @@ class HandExecutor:
     """Speaks the executors' protocol, and embeds a text as (its length, its first byte); an empty text fails."""
 
     def __init__(self, url: str, name: str = "hand") -> None:
-        self._http = httpx.Client(base_url=url, headers={"Authorization": f"Bearer {EXECUTOR}"}, timeout=30)
+        self._http = httpx.Client(base_url=url, headers={"Authorization": f"Bearer {EXECUTOR}"}, timeout=60)
         body = RegisterRequest(
             instance=secrets.token_hex(16),
             name=name,
@@ -100,19 +102,30 @@ class HandExecutor:
     def close(self) -> None:
         self._http.close()
 
-    def work_off(self, subtasks: int | None = None) -> int:
-        """Do so many subtasks, or all there are; returns how many it did."""
+    def work_off(self, subtasks: int | None = None, patience_seconds: float = PATIENCE_SECONDS) -> int:
+        """Do so many subtasks, which may still have to be made, or all that there are of tasks that are not paused;
+        returns how many it did."""
         done = 0
-        while subtasks is None or done < subtasks:
-            body = AcquireRequest(
-                executor=self._executor, session=self._session, wait_seconds=2 if subtasks is not None else 1
-            )
+        deadline = time.monotonic() + patience_seconds
+        while done != subtasks and time.monotonic() < deadline:
+            body = AcquireRequest(executor=self._executor, session=self._session, wait_seconds=1)
             assignment = self._post("acquire", body, AcquireAnswer).assignment
-            if assignment is None:
+            if assignment is not None:
+                self._do(assignment)
+                done += 1
+            elif subtasks is None and not self._is_more_to_come():
                 break
-            self._do(assignment)
-            done += 1
         return done
+
+    def _is_more_to_come(self) -> bool:
+        """Whether a task is still being split, or has subtasks that wait."""
+        headers = {"Authorization": f"Bearer {ADMIN}"}
+        found = self._http.get("/api/v1/tasks?state=active", headers=headers).raise_for_status().json()["data"]
+        return any(
+            task["state"] in ("submitted", "splitting") or task["subtasks"]["queued"]
+            for task in found
+            if not task["paused"]
+        )
 
     def _do(self, assignment: Assignment) -> None:
         piece = assignment.input

@@ -136,8 +136,8 @@ def test_what_the_server_refuses_is_shown_by_flag(minions: CommandLine) -> None:
 def test_python_from_rows_to_a_table(minions: CommandLine, server: str, executor: HandExecutor) -> None:
     with Client(server, ADMIN) as client:
         task = client.embed(({"text": "y" * (n % 5 + 1), "n": n} for n in range(50)), model=MODEL, keep=["n"])
-        executor.work_off(1)
-        assert task.wait(timeout=30).state == "completed"
+        assert executor.work_off(1) == 1
+        assert task.wait(timeout=60).state == "completed"
         assert str(task.counts) == "ok=50 failed=0"
         table = task.to_arrow()
         assert table.column("n").to_pylist() == [str(n) for n in range(50)]
@@ -170,7 +170,7 @@ def test_a_damaged_part_is_found(minions: CommandLine, server: str, executor: Ha
     with Client(server, ADMIN) as client:
         task = client.embed("passages.jsonl", model=MODEL, name="passages")
         executor.work_off()
-        task.wait(timeout=30)
+        task.wait(timeout=60)
         key = next(iter(task.parts())).key
         assert key is not None
         path = tmp_path / "objects" / key
@@ -222,7 +222,7 @@ def test_objects_in_s3(s3: S3Service, database_url: str, tmp_path: Path, monkeyp
         task = client.embed(rows, model=MODEL, subtask_bytes=60_000)
         executor.work_off()
         executor.close()
-        assert task.wait(timeout=30).state == "completed"
+        assert task.wait(timeout=60).state == "completed"
         path = task.download(tmp_path / "out.csv")
         assert task.counts.ok == 20_000
     assert path.read_text().count("\n") == 20_001

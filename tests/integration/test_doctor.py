@@ -25,6 +25,8 @@ from tests.integration.test_lending import MINIONS, OWNER
 
 __all__ = ["deployed", "migrated_url"]
 
+pytestmark = pytest.mark.timeout(300)  # each command starts an interpreter
+
 OF_THE_SERVER = [check for check in CHECKS if check.name in ("server", "token", "clock", "version")]
 
 
@@ -130,7 +132,7 @@ case "$2" in
     echo $! > "$HOME/pid" ;;
   disable)
     kill "$(cat "$HOME/pid")"
-    for _ in $(seq 200); do kill -0 "$(cat "$HOME/pid")" 2> /dev/null || break; sleep 0.05; done ;;
+    for _ in $(seq 1200); do kill -0 "$(cat "$HOME/pid")" 2> /dev/null || break; sleep 0.05; done ;;
   show) printf 'Result=success\\nExecMainStatus=0\\nActiveState=active\\n' ;;
 esac
 """
@@ -159,7 +161,7 @@ async def test_what_is_installed_works_and_the_doctor_finds_it(deployed: Rig, ho
         page = (await deployed.http.get("/api/v1/executors")).json()["data"]
         return [each["name"] for each in page] == ["mac"]
 
-    await eventually(names)
+    await eventually(names, 60)
     code, found = await home.doctor()
     for check in ("server", "token", "clock", "version", "service", "executor", "owner", "files", "memory", "gpu"):
         assert found[check]["verdict"] == "ok", found[check]

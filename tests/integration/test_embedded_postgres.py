@@ -87,7 +87,7 @@ async def test_what_it_holds_outlives_a_stop(directory: Path) -> None:
 
     began = time.monotonic()
     again = server.start()
-    assert time.monotonic() - began < 5, "it takes a fraction of a second; this leaves room for a busy machine"
+    assert time.monotonic() - began < 25, "it takes a fraction of a second; this leaves room for a busy machine"
     assert await ask(again, "SELECT number FROM kept") == 42
     server.stop()
 
@@ -98,7 +98,7 @@ async def test_a_killed_postmaster_is_replaced(server: EmbeddedPostgres) -> None
     assert server.pid is not None
     postmaster = psutil.Process(server.pid)
     postmaster.kill()
-    postmaster.wait(10)
+    postmaster.wait(60)
     assert await ask(server.start(), "SELECT number FROM kept") == 42
 
 

@@ -26,6 +26,8 @@ from tests.system.work import texts
 
 __all__ = ["deployed", "migrated_url"]
 
+pytestmark = pytest.mark.timeout(400)  # each command that an owner gives starts an interpreter
+
 MINIONS = [sys.executable, "-P", "-m", "minions.commands.main"]
 OWNER = """
 start_after_idle_minutes = 0.05
@@ -72,7 +74,7 @@ class Mac:
             self.process = await asyncio.create_subprocess_exec(
                 *MINIONS, "executor", *flags, env=self._environment, stdout=output, stderr=output
             )
-        await eventually(lambda: self.is_ended or (self.state / "control.json").exists())
+        await eventually(lambda: self.is_ended or (self.state / "control.json").exists(), 60)
         assert not self.is_ended, (self.home / "output.log").read_text()
 
     @property
@@ -94,6 +96,14 @@ class Mac:
         assert said.code == 0, said.err
         found: dict[str, Any] = json.loads(said.out)
         return found
+
+    async def until_it_says(self, field: str, value: object) -> None:
+        """Wait until its status has it; what an owner has written is read at the executor's next look."""
+
+        async def says() -> bool:
+            return (await self.status())[field] == value
+
+        await eventually(says, 60)
 
     def engines(self) -> list[psutil.Process]:
         """Engine processes of this executor."""
@@ -136,16 +146,24 @@ async def machine(deployed: Rig, tmp_path: Path) -> AsyncGenerator[Mac]:
         yield found
 
 
+async def gone_within(process: psutil.Process, seconds: float) -> None:
+    """Beside what the machine, which may be busy with other tests, keeps from us: it keeps that from others as well."""
+    began, late_seconds = time.monotonic(), 0.0
+    while process.is_running():
+        asked = time.monotonic()
+        await asyncio.sleep(0.01)
+        late_seconds += time.monotonic() - asked - 0.01
+        assert time.monotonic() - began < seconds + 2 * late_seconds
+
+
 async def test_the_owner_returns_in_the_midst_of_embedding(deployed: Rig, machine: Mac) -> None:
     """With a real model: no engine process within two seconds, and no row lost or done twice."""
     rows = [" ".join([text or "none"] * 40) for text in texts(240)]  # long, so that they take a while
     task = await deployed.submit_texts(rows, model=str(embedding_model()), subtask_bytes=10_000_000)
-    await eventually(machine.has_rows, 90)
+    await eventually(machine.has_rows, 180)
     (engine,) = machine.engines()
-    returned = time.monotonic()
     write_facts(machine.facts_file, HERE)
-    await eventually(lambda: not engine.is_running())
-    assert time.monotonic() - returned < 2
+    await gone_within(engine, 2)
     assert await deployed.until_ledger(task) == ["released"]
     kept = sum(part["rows"] for part in await deployed.parts(task))
 
@@ -153,11 +171,16 @@ async def test_the_owner_returns_in_the_midst_of_embedding(deployed: Rig, machin
         said = await machine("status")
         return said.out.startswith("waiting: somebody used this Mac")
 
-    await eventually(waits)
-    (entry,) = json.loads((await machine("history", "--json")).out)["data"]
+    async def history() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads((await machine("history", "--json")).out)["data"]
+        return found
+
+    await eventually(waits, 60)
+    await eventually(history, 60)
+    (entry,) = await history()
     assert (entry["ended"], entry["rows"], entry["task_name"]) == ("released", kept, "rows")
     write_facts(machine.facts_file, AWAY)
-    assert (await deployed.ended(task, 100))["state"] == "completed"
+    assert (await deployed.ended(task, 240))["state"] == "completed"
     found = await deployed.rows(task)
     assert [row["status"] for row in found] == ["ok"] * len(rows)
     positions = [row["position"] for row in found]
@@ -170,7 +193,7 @@ async def test_commands_steer_a_running_executor(machine: Mac) -> None:
     async def is_ready() -> bool:
         return (await machine.status())["state"] == "ready"
 
-    await eventually(is_ready)
+    await eventually(is_ready, 60)
     said = await machine("pause", "1h")
     assert said.out.startswith("off: paused by hand since"), said
     assert (await machine.status())["order"] == "pause"
@@ -192,7 +215,7 @@ async def test_commands_steer_a_running_executor(machine: Mac) -> None:
 async def test_the_owners_file_counts_while_it_runs_and_a_broken_one_does_not(machine: Mac) -> None:
     said = await machine("config", "set", "kinds", '["complete"]')
     assert said.code == 0, said.err
-    assert (await machine.status())["kinds"] == ["complete"]
+    await machine.until_it_says("kinds", ["complete"])
     assert "kinds" in (await machine("config")).out
     said = await machine("config", "set", "mode", "sometimes")
     assert (said.code, "mode" in said.err) == (1, True)
@@ -205,10 +228,10 @@ async def test_the_owners_file_counts_while_it_runs_and_a_broken_one_does_not(ma
         status = await machine.status()
         return status["state"] == state and problem in status["problem"]
 
-    await eventually(lambda: says("off", ""))
+    await eventually(lambda: says("off", ""), 60)
     machine.owner_file.write_text("mode = never\n")
-    await eventually(lambda: says("off", "what it said before counts"))
-    assert "owner.toml" in machine.log()
+    await eventually(lambda: says("off", "what it said before counts"), 60)
+    await eventually(lambda: "owner.toml" in machine.log(), 60)
     assert str(machine.owner_file) in (await machine("config", "path")).out
 
 
@@ -222,14 +245,15 @@ async def test_editing_keeps_a_file_that_is_wrong_away(machine: Mac, tmp_path: P
     assert machine.owner_file.read_text() == before
     said = await machine("config", "edit", EDITOR=str(editor), LINE='teams = ["speech"]')
     assert said.code == 0, said.err  # it went on with the wrong one, and put it right
-    assert (await machine.status())["teams"] == ["speech"]
+    await machine.until_it_says("teams", ["speech"])
 
 
 async def test_the_page_the_log_and_the_end(machine: Mac) -> None:
     (address,) = (await machine("open", "--quiet")).out.split()
-    async with httpx.AsyncClient(follow_redirects=True) as browser:
+    async with httpx.AsyncClient(follow_redirects=True, timeout=60) as browser:
         page = (await browser.get(address)).raise_for_status().text
     assert "<h1>mac</h1>" in page
+    await eventually(lambda: "registered as" in machine.log(), 60)
     assert "registered as" in (await machine("logs")).out
     said = await machine("stop")
     assert (said.code, "Stopped" in said.err) == (0, True), said

@@ -33,10 +33,10 @@ def test_open_prints_an_address_that_signs_in_once(
     address = capsys.readouterr().out.strip()
     assert shown == [address]
     assert address.startswith(f"{server}/sign-in/once?key=")
-    with httpx.Client() as browser:
+    with httpx.Client(timeout=60) as browser:
         assert browser.get(address).headers["location"] == "/"
         assert browser.get(f"{server}/").status_code == 200
-    assert httpx.get(address).status_code == 403
+    assert httpx.get(address, timeout=60).status_code == 403
     assert exit_code_of(["open", "--quiet"]) == 0
     assert len(shown) == 1
 

@@ -25,7 +25,7 @@ def run(*arguments: str, stdin: str = "", **environment: str) -> Said:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("MINIONS_", "PG"))}
     argv = [sys.executable, "-m", "minions.commands.main", *arguments]
     done = subprocess.run(
-        argv, input=stdin, capture_output=True, text=True, env={**kept, **environment}, timeout=60, check=False
+        argv, input=stdin, capture_output=True, text=True, env={**kept, **environment}, timeout=100, check=False
     )
     assert "Traceback" not in done.stderr
     assert "hunter2" not in done.stderr
@@ -93,7 +93,7 @@ def test_a_server_stops_clean_and_keeps_its_label(tmp_path: Path, database_url: 
         shown = [server.stderr.readline(), server.stderr.readline()]
         assert shown[1].strip().startswith("mns_"), "the first token is shown, this once"
         server.send_signal(signal.SIGTERM)
-        said = server.communicate(timeout=30)[1]
+        said = server.communicate(timeout=60)[1]
     assert server.returncode == 0, said
     result = run(*flags, "production", stdin=f"{database_url}\n")
     assert result.code == 1

@@ -97,13 +97,19 @@ def subtasks(task_id: str, state: str | None, limit: int, after: str | None = No
     return Call("GET", f"{PREFIX}/tasks/{quote(task_id, safe='')}/subtasks", SubtaskPage, query)
 
 
-def ledger(task_id: str, limit: int, after: str | None = None, entry: str | None = None) -> Call[LedgerPage]:
-    query = _query(limit=limit, after=after, entry=entry)
+def ledger(
+    task_id: str, limit: int, after: str | None = None, entry: str | None = None, subtask: int | None = None
+) -> Call[LedgerPage]:
+    query = _query(limit=limit, after=after, entry=entry, subtask=subtask)
     return Call("GET", f"{PREFIX}/tasks/{quote(task_id, safe='')}/ledger", LedgerPage, query)
 
 
-def jobs(task_id: str, limit: int, after: str | None = None) -> Call[JobPage]:
-    return Call("GET", f"{PREFIX}/tasks/{quote(task_id, safe='')}/jobs", JobPage, _query(limit=limit, after=after))
+def jobs(
+    task_id: str, limit: int, after: str | None = None, *, identity: str | None = None, brief: bool = False
+) -> Call[JobPage]:
+    """identity: only jobs whose identity begins so. brief: without what the job is, and without links."""
+    query = _query(limit=limit, after=after, id=identity, brief="true" if brief else None)
+    return Call("GET", f"{PREFIX}/tasks/{quote(task_id, safe='')}/jobs", JobPage, query)
 
 
 def parts(task_id: str, limit: int, after: str | None = None, failed_only: bool = False) -> Call[PartPage]:

@@ -64,6 +64,8 @@ def segments(view: TaskView) -> list[tuple[str, str]]:
         found.append((f"{view.rows.failed:,} failed", "red"))
     if not ended and not view.executors and view.waiting:
         found.append((view.waiting[0], "yellow"))
+    if view.silent:
+        found.append((f"{view.silent[0].executor} is silent, and no watchdog runs", "yellow"))
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -74,17 +75,19 @@ async def _read(directory: RunDirectory, run: Run, place: int) -> tuple[dict[str
     """What the ledger says of the job, each thing that happened to it, and the end of the log of its last failure."""
     from minions.commands.job_rows import job_row
     from minions.commands.project import reached
-    from minions.hosts.records import attempts, read_history
+    from minions.hosts.standings import Standings, attempts, read_job
 
     identity = run.jobs[place][1]
+    standings = Standings()
     async with reached(directory) as connection:
-        history = await read_history(connection, {identity}, whole=True)
         entries: list[LedgerView] = []
-        for task, view in reversed(history.jobs[identity].entries):
-            entries += await attempts(connection, task.id, view.index)
+        for task, view in await read_job(connection, identity):
+            standings.take(task.id, view)
+            entries = [*await attempts(connection, task.id, view.index), *entries]
         link = next((entry.log_link for entry in reversed(entries) if entry.log_link), None)
         log = b"" if link is None else await connection.fetch(link)
-    return job_row(run, place, history.jobs), entries, log[-_TAIL_BYTES:].decode(errors="replace")
+    row = job_row(run, place, standings.latest.get(identity))
+    return row, entries, log[-_TAIL_BYTES:].decode(errors="replace")
 
 
 def _print_facts(run: Run, row: dict[str, Any]) -> None:
@@ -116,9 +119,23 @@ def _print_facts(run: Run, row: dict[str, Any]) -> None:
         facts.append(("SHA-256", f"{row['output_sha256']}, {bytes_text(row['output_bytes'])}"))
     if row.get("nondeterministic"):
         facts.append(("note", ("nondeterministic: another run of the same job made another output", "yellow")))
+    if row.get("held_back"):
+        facts.append(("waits", (held_back(row["held_back"]), "yellow")))
     if row["state"] == "failed":
         facts.append(("why", (str(row.get("reason") or ""), "red")))
     print_facts(facts)
+
+
+def held_back(told: Mapping[str, str]) -> str:
+    """Why a job waits although it could be run, and what ends that."""
+    from datetime import datetime
+
+    from minions.commands.output import now
+    from minions.domain.phrases import clock
+    from minions.domain.stopping import why_held_back
+
+    heard_of = clock(datetime.fromisoformat(told["last_seen_at"]), now().astimezone())
+    return why_held_back(1, told["executor"], heard_of)
 
 
 def _told(entry: LedgerView) -> str:

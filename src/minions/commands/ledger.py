@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from minions.commands import options
+
+if TYPE_CHECKING:
+    from minions.commands.output import Cell
+    from minions.hosts.run_directory import Run
+    from minions.hosts.standings import JobStanding
 
 
 def command(
@@ -20,30 +27,32 @@ def command(
 
     JSON has more than the table: the command, its environment, and the hashes of the inputs.
     """
-    from minions.commands.job_rows import job_rows
-    from minions.commands.output import counted, print_json, to_stderr, to_stdout
-    from minions.commands.project import history_of, last_run
+    from minions.commands.job_rows import identity_of, job_row, state_of
+    from minions.commands.output import counted, print_json_data, to_stderr, to_stdout
+    from minions.commands.project import last_run, standings_of
 
     directory, run = last_run()
-    history = asyncio.run(history_of(directory, run))
-    rows = [row for row in job_rows(run, history.jobs) if not failed or row["state"] == "failed"]
+    latest = asyncio.run(standings_of(directory, run)).latest
+    told = [(place, latest.get(identity_of(run, place))) for place in range(len(run.jobs))]
+    if failed:
+        told = [each for each in told if state_of(each[1]) == "failed"]
     if json:
-        print_json({"data": rows})
+        print_json_data(job_row(run, place, standing) for place, standing in told)
     elif csv:
-        _print_csv(rows)
+        _print_csv(run, told)
     elif quiet:
-        for row in rows:
-            to_stdout(row["id"])
-    elif not rows:
+        for place, _ in told:
+            to_stdout(identity_of(run, place))
+    elif not told:
         to_stderr("No job failed." if failed else "The run has no jobs.")
     else:
-        _print_table(rows)
-        done = sum(row["state"] == "done" for row in rows)
+        _print_table(run, told)
+        done = sum(state_of(standing) == "done" for _, standing in told)
         patch = f" with patch {run.patch_sha256[:12]}" if run.patch_sha256 else ""
-        to_stderr(f"{done:,} of {counted(len(rows), 'job')} done, commit {run.commit[:12]}{patch}", style="dim")
+        to_stderr(f"{done:,} of {counted(len(told), 'job')} done, commit {run.commit[:12]}{patch}", style="dim")
 
 
-def _print_csv(rows: list[dict[str, Any]]) -> None:
+def _print_csv(run: Run, told: Sequence[tuple[int, JobStanding | None]]) -> None:
     import csv
     import sys
 
@@ -51,11 +60,24 @@ def _print_csv(rows: list[dict[str, Any]]) -> None:
 
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(FIELDS)
-    writer.writerows(csv_values(row) for row in rows)
+    writer.writerows(csv_values(run, place, standing) for place, standing in told)
 
 
-def _print_table(rows: list[dict[str, Any]]) -> None:
-    from minions.commands.output import Column, bytes_text, print_table, span, state_cell
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """The lines of the table, made anew whenever they are gone through: 100,000 of them need no memory."""
+
+    run: Run
+    told: Sequence[tuple[int, JobStanding | None]]
+
+    def __iter__(self) -> Iterator[list[Cell]]:
+        from minions.commands.job_rows import cells
+
+        return (cells(self.run, place, standing) for place, standing in self.told)
+
+
+def _print_table(run: Run, told: Sequence[tuple[int, JobStanding | None]]) -> None:
+    from minions.commands.output import Column, print_table
 
     columns = [
         Column("JOB", "right"),
@@ -69,28 +91,4 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
         Column("OUTPUT", flexible=True),
         Column("WHY", flexible=True),
     ]
-    print_table(
-        columns,
-        [
-            [
-                str(row["job"]),
-                row["id"][:16],
-                state_cell(row["state"]),
-                " and ".join(row[name] for name in ("host", "second_host") if row.get(name)) or "–",
-                str(row.get("attempt") or "–"),
-                span(row["seconds"]) if row.get("started_at") else "–",
-                bytes_text(row["output_bytes"]) if row.get("output_bytes") is not None else "–",
-                (row.get("output_sha256") or "–")[:12],
-                row["output"],
-                "nondeterministic" if row.get("nondeterministic") else _why(row),
-            ]
-            for row in rows
-        ],
-    )
-
-
-def _why(row: dict[str, Any]) -> str:
-    if row["state"] == "done":
-        return ""
-    lines = str(row.get("message") or "").strip().splitlines()
-    return lines[0] if lines else str(row.get("reason") or "")
+    print_table(columns, _Lines(run, told))

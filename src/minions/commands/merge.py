@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from minions.hosts.run_directory import Run
     from minions.hosts.verifying import Verified
 
-_SHOWN = 3
+_SHOWN = 20
 
 
 def command(json: options.Json = False) -> None:
@@ -28,7 +28,7 @@ def command(json: options.Json = False) -> None:
     It refuses unless every job is done and every output is as the ledger says. Its exit code is that of the command.
     """
     from minions.commands.output import counted, print_json, to_stderr
-    from minions.commands.project import history_of, last_run
+    from minions.commands.project import last_run, standings_of
     from minions.hosts.project_file import FILE, read_project
     from minions.hosts.verifying import verify
 
@@ -36,8 +36,8 @@ def command(json: options.Json = False) -> None:
     merge = read_project(directory.root).run.merge
     if merge is None:
         raise NotFound(f"{FILE} says no merge in [run]", hint='Write one: merge = ["python", "merge.py", "{outputs}"]')
-    history = asyncio.run(history_of(directory, run))
-    refuse_unless_right(run, verify(directory.root, run, history.finished()))
+    standings = asyncio.run(standings_of(directory, run))
+    refuse_unless_right(run, verify(directory.root, run, standings.finished))
     argv = merge_command(merge, [job.output for job, _ in run.jobs])
     to_stderr(f"{counted(len(run.jobs), 'output')} verified; running {shlex.join(merge)}", style="dim")
     began = time.monotonic()
@@ -74,8 +74,8 @@ def refuse_unless_right(run: Run, found: Verified) -> None:
         return
     named = [f"{run.jobs[place][0].output} is {what.value}" for place, what in found.wrong]
     named += [f"{run.jobs[place][0].output} is not done" for place in found.not_done]
-    more = f" and {len(named) - _SHOWN:,} more" if len(named) > _SHOWN else ""
+    more = f"\n  and {len(named) - _SHOWN:,} more; `minions verify --json` lists all" if len(named) > _SHOWN else ""
     raise Conflict(
-        f"nothing was merged: {', '.join(named[:_SHOWN])}{more}",
-        hint="`minions run` puts that right; `minions verify` lists all of it.",
+        "nothing was merged:" + "".join(f"\n  {each}" for each in named[:_SHOWN]) + more,
+        hint="`minions run` puts that right.",
     )

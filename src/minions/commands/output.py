@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
+
+from minions.commands.tables import Cell, Column, write_table
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-Cell = str | tuple[str, str]
 _UNLIMITED_WIDTH = 10_000  # a pipe gets whole values, never an ellipsis
 MARKS = {  # the shapes of the web interface
     "submitted": ("○", "bright_black"),
@@ -33,16 +33,6 @@ MARKS = {  # the shapes of the web interface
     "stopping": ("◆", "yellow"),
     "offline": ("–", "bright_black"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table. wide_only: left away on terminals below 100 columns. flexible: gives way first."""
-
-    title: str
-    justify: Literal["left", "right"] = "left"
-    flexible: bool = False
-    wide_only: bool = False
 
 
 def stdout_console() -> Console:
@@ -87,6 +77,18 @@ def print_json(value: Any) -> None:
     to_stdout(json.dumps(value, ensure_ascii=False, indent=indent))
 
 
+def print_json_data(values: Iterable[Any]) -> None:
+    """As `print_json({"data": [...]})`, holding one value at a time."""
+    indent, line, last = (2, "\n    ", "\n  ") if sys.stdout.isatty() else (None, "", "")
+    sys.stdout.write('{\n  "data": [' if indent else '{"data": [')
+    comma = ""
+    for value in values:
+        text = json.dumps(value, ensure_ascii=False, indent=indent).replace("\n", "\n    ")
+        sys.stdout.write(f"{comma}{line}{text}")
+        comma = "," if indent else ", "
+    to_stdout((last if comma else "") + ("]\n}" if indent else "]}"))
+
+
 def print_json_line(value: Any) -> None:
     """One line of NDJSON, at once."""
     to_stdout(json.dumps(value, ensure_ascii=False))
@@ -95,43 +97,8 @@ def print_json_line(value: Any) -> None:
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> None:
     """Rows without lines between them; on a terminal the flexible columns are cut to fit, elsewhere nothing is cut."""
-    from rich.table import Table
-    from rich.text import Text
-
-    if not sys.stdout.isatty():
-        _print_whole(columns, rows)
-        return
     console = stdout_console()
-    shown = [index for index, column in enumerate(columns) if not column.wide_only or console.width >= 100]
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    for index in shown:
-        column = columns[index]
-        table.add_column(
-            column.title,
-            justify=column.justify,
-            no_wrap=not column.flexible,  # rich shrinks the columns that may wrap; their cells are cut, not wrapped
-            overflow="ellipsis",
-        )
-    for row in rows:
-        cells = [row[index] for index in shown]
-        table.add_row(*(Text.assemble(cell, no_wrap=True, overflow="ellipsis") for cell in cells))
-    console.print(table)
-
-
-def _print_whole(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> None:
-    """A table for a pipe: every cell in full, and nothing behind the last of a row."""
-    from rich.text import Text
-
-    lines = [[Text(column.title) for column in columns], *([Text.assemble(cell) for cell in row] for row in rows)]
-    widths = [max(line[index].cell_len for line in lines) for index in range(len(columns))]
-    console = stdout_console()
-    for line in lines:
-        for cell, column, width in zip(line, columns, widths, strict=True):
-            blank = width - cell.cell_len
-            cell.pad_left(blank) if column.justify == "right" else cell.pad_right(blank)
-        whole = Text("  ").join(line)
-        whole.rstrip()
-        console.print(whole, soft_wrap=True)
+    write_table(console, columns, rows, console.width if sys.stdout.isatty() else None)
 
 
 def print_facts(facts: Iterable[tuple[str, Cell | list[Cell]]]) -> None:

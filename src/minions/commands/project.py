@@ -13,8 +13,8 @@ from minions.domain.errors import Conflict, NotFound
 
 if TYPE_CHECKING:
     from minions.client.connection import AsyncConnection
-    from minions.hosts.records import History
     from minions.hosts.run_directory import Run, RunDirectory
+    from minions.hosts.standings import Standings
 
 
 def here() -> RunDirectory:
@@ -53,9 +53,12 @@ async def reached(directory: RunDirectory) -> AsyncGenerator[AsyncConnection]:
         yield connection
 
 
-async def history_of(directory: RunDirectory, run: Run) -> History:
+async def standings_of(directory: RunDirectory, run: Run) -> Standings:
     """What the ledger says of the jobs of a run."""
-    from minions.hosts.records import read_history
+    from minions.hosts.job_list import JobList
+    from minions.hosts.standings import read_standings
 
+    jobs = run.jobs
+    identities = jobs.identities() if isinstance(jobs, JobList) else (identity for _, identity in jobs)
     async with reached(directory) as connection:
-        return await read_history(connection, {identity for _, identity in run.jobs})
+        return await read_standings(connection, set(identities))

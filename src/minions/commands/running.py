@@ -18,6 +18,7 @@ from minions.commands.keys import read_key
 from minions.commands.output import counted, print_json_line, span, to_stderr
 from minions.commands.run_board import BoardPrinter
 from minions.domain.errors import Conflict, MinionsError
+from minions.hosts.fault_telling import by_reason
 from minions.hosts.project import pin
 from minions.hosts.project_file import ProjectFile, read_project
 from minions.hosts.run_directory import RunDirectory, watching
@@ -200,7 +201,11 @@ def _said_end(status: Status, project: ProjectFile, quiet: bool) -> int:
         )
     if code == FAILED_ROWS:
         first = status.failures[0].index if status.failures else 0
-        to_stderr(f"{counted(status.failed, 'job')} failed. See why with: minions explain {first}", style="dim")
+        reasons = f": {by_reason(status.failed_by)}" if status.failed_by else ""
+        to_stderr(f"{counted(status.failed, 'job')} failed{reasons}.", style="dim")
+        to_stderr(f"See why with: minions explain {first}", style="dim")
+        if status.failed > 1:
+            to_stderr("List them with: minions ledger --failed", style="dim")
         to_stderr("Run them again with: minions run", style="dim")
     elif project.run.merge is not None and len(project.run.jobs) == status.jobs:
         to_stderr("Merge the outputs with: minions merge", style="dim")

@@ -18,12 +18,12 @@ def command(json: options.Json = False, quiet: options.Quiet = False) -> None:
     """
     from minions.commands.failures import ERROR, FAILED_ROWS
     from minions.commands.output import counted, print_json, to_stderr, to_stdout
-    from minions.commands.project import history_of, last_run
+    from minions.commands.project import last_run, standings_of
     from minions.hosts.verifying import verify
 
     directory, run = last_run()
-    history = asyncio.run(history_of(directory, run))
-    found = verify(directory.root, run, history.finished())
+    standings = asyncio.run(standings_of(directory, run))
+    found = verify(directory.root, run, standings.finished)
     wrong = [{"job": place, "output": run.jobs[place][0].output, "is": what.value} for place, what in found.wrong]
     if json:
         print_json({"right": len(found.right), "wrong": wrong, "not_done": list(found.not_done)})
@@ -34,7 +34,7 @@ def command(json: options.Json = False, quiet: options.Quiet = False) -> None:
         for entry in wrong[:_SHOWN]:
             to_stderr(("■ ", "red"), f"{entry['output']} is {entry['is']}")
         if len(wrong) > _SHOWN:
-            to_stderr(f"and {len(wrong) - _SHOWN:,} more; --quiet lists them all", style="dim")
+            to_stderr(f"and {len(wrong) - _SHOWN:,} more; `--json` lists all", style="dim")
         style = "green" if found.all_right else "yellow"
         to_stderr((f"{counted(len(found.right), 'output')} as the ledger says", style), f", {len(wrong):,} not.")
         if found.not_done:

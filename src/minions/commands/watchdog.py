@@ -54,6 +54,7 @@ def command(
     """
     services.begin(parent_fd, log_json)
     with services.needing("server"):
+        from minions.domain.silence import offline_seconds
         from minions.watchdog.main import watch
         from minions.watchdog.settings import WatchdogSettings
 
@@ -62,7 +63,7 @@ def command(
         lease_seconds=lease,
         poll_seconds=min(_LONGEST_POLL_SECONDS, lease / 10),
         heartbeat_days=heartbeat_days,
-        silent_offline_seconds=2.2 * heartbeat,
+        silent_offline_seconds=offline_seconds(heartbeat),
         metrics_address=_address(metrics) if metrics else None,
     )
     metrics_said = f", metrics at http://{metrics}/metrics" if metrics else ""

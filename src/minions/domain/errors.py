@@ -57,6 +57,13 @@ class AccessDenied(MinionsError):
     hint = "Set MINIONS_TOKEN or pass --token-file FILE; `minions tokens create` makes a token."
 
 
+class RequestTooLarge(MinionsError):
+    """The request is larger than any may be."""
+
+    code = "request_too_large"
+    hint = "Put data into the object store (POST /api/v1/uploads gives a link for it) and name it in the request."
+
+
 class TokenRefused(AccessDenied):
     """The token is missing, unknown, expired or revoked."""
 

@@ -228,7 +228,7 @@ def _from_range(given: object, errors: list[FieldError]) -> list[dict[str, Value
     elif stop <= start:
         errors.append(_wrong("run.range.stop", stop, f"must be more than start, which is {start}"))
     elif math.ceil((stop - start) / step) > MOST_JOBS:
-        errors.append(_wrong("run.range.step", step, f"gives more than {MOST_JOBS:,} jobs"))
+        errors.append(_wrong("run.range.step", step, f"gives more than {MOST_JOBS:,} jobs; make it larger"))
     else:
         return [{"start": first, "stop": min(first + step, stop)} for first in range(start, stop, step)]
     return []
@@ -237,7 +237,7 @@ def _from_range(given: object, errors: list[FieldError]) -> list[dict[str, Value
 def _from_list(given: object, errors: list[FieldError]) -> list[dict[str, Value]]:
     items = _items(given) or []
     if not items:
-        errors.append(_wrong("run.list", given, "must be a list with at least one value"))
+        errors.append(_wrong("run.list", given, 'must be a list with at least one value, such as ["a", "b"]'))
     found: list[dict[str, Value]] = []
     for place, item in enumerate(items):
         table = _table(item)
@@ -273,13 +273,16 @@ def _from_matrix(given: object, errors: list[FieldError]) -> list[dict[str, Valu
     for name, values in table.items():
         listed = _items(values)
         if not listed:
-            errors.append(_wrong(f"run.matrix.{name}", values, "must be a list with at least one value"))
+            said = 'must be a list with at least one value, such as ["s", "l"]'
+            errors.append(_wrong(f"run.matrix.{name}", values, said))
             continue
         axes.append([_fields({name: each}, f"run.matrix.{name}[{at}]", errors) for at, each in enumerate(listed)])
     if errors:
         return []
     if math.prod(len(axis) for axis in axes) > MOST_JOBS:
-        errors.append(FieldError("run.matrix", "too_many", f"run.matrix gives more than {MOST_JOBS:,} jobs"))
+        errors.append(
+            FieldError("run.matrix", "too_many", f"run.matrix gives more than {MOST_JOBS:,} jobs; take values out")
+        )
         return []
     return [{name: value for each in row for name, value in each.items()} for row in itertools.product(*axes)]
 

@@ -25,6 +25,11 @@ class Specification:
     need: str = ""
     row_bytes: float | None = None
 
+    @property
+    def keeps_owner(self) -> bool:
+        """Whether what an executor holds of it stays its own when it falls silent: it may be running it still."""
+        return isinstance(self.parameters, CommandParameters) and not self.parameters.idempotent
+
 
 @dataclass(frozen=True, slots=True)
 class NewTask:
@@ -41,12 +46,6 @@ class NewTask:
     idempotency_key: str | None
     created_by: str
     input_bytes: int
-
-    @property
-    def keeps_owner(self) -> bool:
-        """Whether what an executor holds of it stays its own when it falls silent: it may be running it still."""
-        parameters = self.specification.parameters
-        return isinstance(parameters, CommandParameters) and not parameters.idempotent
 
     @property
     def second_start(self) -> bool:

@@ -41,6 +41,8 @@ def board(status: Status, width: int) -> list[Line]:
     lines = [line]
     names = max((len(host.name) for host in status.hosts), default=0)
     lines += [_host_line(host, names) for host in status.hosts]
+    for what, end in status.held_back:
+        lines += [[("  ◆ ", "yellow"), (f"{what}:", "yellow")], [(f"    {end}", "")]]
     lines += [_failure_line(failure) for failure in status.failures[:_SHOWN_FAILURES]]
     if status.failed > _SHOWN_FAILURES:
         lines.append([(f"  and {status.failed - _SHOWN_FAILURES:,} more; `minions ledger --failed` lists them", "dim")])

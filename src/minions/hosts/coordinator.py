@@ -301,6 +301,8 @@ class AtWork:
             remaining_seconds=progress.remaining_seconds(now, sum(host.slots for host in hosts)),
             hosts=hosts,
             failures=progress.told_failures(),
+            failed_by=progress.failed_by(),
+            held_back=self._following.held_back,
         )
 
     def _host(self, keeper: HostKeeper, now: float) -> HostStatus:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from minions.client import calls
 from minions.client.connection import AsyncConnection
 from minions.domain.lifecycle import ENDED_TASK_STATES
+from minions.domain.phrases import clock
+from minions.domain.stopping import held_back
 from minions.hosts.delivering import Deliveries, Delivery
+from minions.hosts.fault_telling import FaultTelling
 from minions.hosts.progress import RunProgress
 from minions.hosts.records import PAGE, job_views
 from minions.hosts.run_directory import Run
 from minions.hosts.status import Failure
 from minions.wire.executor import JobDetail
-from minions.wire.tasks import JobView, LedgerView
+from minions.wire.tasks import HeldBack, JobView, LedgerView
 
 _MESSAGE_CHARACTERS = 2000
 
@@ -43,14 +48,17 @@ class Following:
     ) -> None:
         self.hosts: dict[int, str] = {}
         self.nondeterministic: set[int] = set()
+        self.held_back: tuple[tuple[str, str], ...] = ()
         self._connection = connection
         self._run = run
         self._progress = progress
         self._deliveries = deliveries
         self._say = say
+        self._faults = FaultTelling(say, time.monotonic)
         self._places: Mapping[str, int] = {run.jobs[place][1]: place for place in run.selected}
         self._tasks: dict[str, _Followed] = {}
         self._taken: set[int] = set()
+        self._held_back_by: set[str] = set()
 
     def follow(self, task: str, wanted: Collection[str]) -> None:
         """Read the ledger of this task, too. wanted: the jobs that matter in it; others were done there long ago."""
@@ -84,17 +92,35 @@ class Following:
             self._taken -= again
             for task in self._tasks.values():
                 await self._read_jobs(task)
-
+        self._faults.tell_more()
         return found > 0
 
     async def look_for_ends(self) -> None:
-        """Learn which tasks have ended, and read those once more as a whole. Raises Unavailable."""
+        """Learn which tasks have ended, and read those once more as a whole; and which jobs wait for others that were
+        cancelled and may still run, by the host on which they may. Raises Unavailable."""
+        found: dict[str, HeldBack] = {}
         for task in self._tasks.values():
             if not task.is_over:
                 view = await self._connection.send(calls.task(task.id))
+                for each in view.held_back:
+                    before = found.get(each.executor)
+                    jobs = each.jobs + (before.jobs if before is not None else 0)
+                    found[each.executor] = each.model_copy(update={"jobs": jobs})
                 if view.state in ENDED_TASK_STATES:
                     await self._read_jobs(task)  # entries may have become visible out of order
                     task.is_over = True
+        self._tell_held_back(found)
+        if self.is_over:
+            self._faults.tell_more(is_last=True)
+
+    def _tell_held_back(self, found: Mapping[str, HeldBack]) -> None:
+        """Once when it begins, and as long as it lasts."""
+        now = datetime.now().astimezone()
+        told = {name: held_back(each.jobs, name, clock(each.last_seen_at, now)) for name, each in found.items()}
+        for name in found.keys() - self._held_back_by:
+            self._say(": ".join(told[name]))
+        self._held_back_by = set(found)
+        self.held_back = tuple(told.values())
 
     def fetch(self, place: int, view: JobView) -> None:
         """Send for an output that was made before this run."""
@@ -123,8 +149,9 @@ class Following:
                 self._send_for(place, entry.sha256, entry.job, entry.link)
             case "fault" if place is not None:
                 attempt = entry.job.attempt if entry.job is not None else entry.attempt
-                self._say(
-                    f"job {place} failed on {entry.executor or 'a host'} (attempt {attempt}): {_first_line(entry)}"
+                where = entry.executor or "a host"
+                self._faults.take(
+                    entry.reason, f"job {place} failed on {where} (attempt {attempt}): {_first_line(entry)}"
                 )
             case "failed" if place is not None:
                 host = entry.executor or ""

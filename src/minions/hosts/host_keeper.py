@@ -74,6 +74,7 @@ class HostKeeper:
         self._replacing = False  # an executor of another version ends what it runs
         self._starting = asyncio.Lock()  # a drained executor that is brought back has not ended by itself
         self._worktree = ""
+        self._said_of_loss = ""
         self._directory = directory
         self._pinned = pinned
         self._deployed = deployed
@@ -137,6 +138,7 @@ class HostKeeper:
         else:
             self._say(f"{self.host.name}: its executor is of another version; it is replaced when its jobs have ended")
         self.state = HostState("ready")
+        self._said_of_loss = ""
 
     async def _check_out(self, connection: Connection) -> Checkout:
         run = self._pinned.run
@@ -233,9 +235,11 @@ class HostKeeper:
 
     def _lost(self, error: MinionsError) -> None:
         kind = "away" if isinstance(error, Unavailable) else "refused"  # by itself, or only after somebody acts
-        before, self.state = self.state, HostState(kind, error.message.removeprefix(f"{self.host.name}: "))
-        if before != self.state:
-            self._say(f"{error.message}. {error.advice}".rstrip())
+        self.state = HostState(kind, error.message.removeprefix(f"{self.host.name}: "))
+        said = f"{error.message}. {error.advice}".rstrip()
+        if said != self._said_of_loss:  # it is tried again and again, with the same end
+            self._said_of_loss = said
+            self._say(said)
 
     async def _leave(self) -> None:
         """End its executor; one that is away goes on, and is ended by the next run or by `minions stop`."""

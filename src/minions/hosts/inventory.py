@@ -176,11 +176,16 @@ def place_of(key: str, field: str | None, text: str) -> str:
 
 
 def _line(key: str, field: str | None, text: str) -> int | None:
-    """Where a key stands: in its table, or the table itself. Tables written in other ways have no line."""
+    """Where a key stands: in its table, the table itself, or before all tables. Written in other ways it has none."""
     header = re.compile(r"\s*\[\s*" + r"\s*\.\s*".join(rf"[\"']?{re.escape(part)}[\"']?" for part in key.split(".", 1)))
+    plain = re.compile(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=")
     inside: int | None = None
+    is_top = True
     for number, line in enumerate(text.splitlines(), 1):
+        if is_top and field is None and plain.match(line):
+            return number
         if re.match(r"\s*\[", line):
+            is_top = False
             inside = number if re.fullmatch(header.pattern + r"\s*\]\s*(#.*)?", line) else None
             if inside and field is None:
                 return number

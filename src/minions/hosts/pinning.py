@@ -12,6 +12,7 @@ from minions.domain.jobs import Pinned, job_id
 from minions.domain.output_paths import folders_of, taken_errors
 from minions.formats.durable import replace_durably
 from minions.hosts import project
+from minions.hosts.faults import CheckoutRefused
 from minions.hosts.project import Patch
 from minions.hosts.project_file import FILE, RunTable, refused, select_jobs
 from minions.hosts.run_directory import InputFile, Run, RunDirectory
@@ -39,6 +40,8 @@ async def pin_run(directory: RunDirectory, table: RunTable, *, dirty: bool, sele
     """Pin what the project is now. Raises DirtyTree, CheckoutRefused, ValidationFailed."""
     root = directory.root
     commit = await project.pin(root)
+    if reasons := await project.objections(root, commit, whole_history=False):
+        raise CheckoutRefused(f"commit {commit[:12]} cannot be brought to any host: {'; '.join(reasons)}")
     tracked = await project.tracked(root, commit)
     outputs = {job.output for job in table.jobs}
     said = f"is in commit {commit[:12]}; write elsewhere, or `git rm --cached` it and commit that"

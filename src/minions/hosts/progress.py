@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 
 from minions.domain.eta import drain_seconds
@@ -69,6 +69,10 @@ class RunProgress:
             if running > span:
                 rates.append(sum(1 for at, _ in self._ends if at >= now - span) / span)
         return drain_seconds(self.left, rates)
+
+    def failed_by(self) -> tuple[tuple[str, int], ...]:
+        """How many were given up for which reason, the most frequent first."""
+        return tuple(Counter(failure.reason for failure in self.failures.values()).most_common(MOST_TOLD))
 
     def told_failures(self) -> tuple[Failure, ...]:
         """The first of them, by their places."""

@@ -72,7 +72,10 @@ def read_project(root: Path) -> ProjectFile:
     errors += _unknown(document, text)
     table = document.get("run")
     if not isinstance(table, Mapping):
-        errors.append(FieldError("run", "missing", "there is no table [run]; it says what shall be run"))
+        where = place_of("run", None, text)
+        said = f"{where} must be a table: write [run]" if "run" in document else "there is no table [run]"
+        way_out = "it says what shall be run, and docs/own-machines.md shows one to start from"
+        errors.append(FieldError("run", "missing", f"{said}; {way_out}"))
         raise refused(errors)
     given = dict(cast("Mapping[str, object]", table))
     file, wrong = _jobs_file(root, given.get("jobs"))
@@ -111,7 +114,7 @@ def parse_run(
         said = "needs idempotent = true: a job that is started a second time runs twice at once"
         errors.append(FieldError("run.second_start", "needs_idempotent", said))
     jobs, wrong = expand({key: table[key] for key in _OF_EXPANSION if key in table}, file)
-    errors += wrong
+    errors += _told_once(wrong)
     taken = dict.fromkeys(cast("tuple[str, ...]", values.get("inputs", ())), "is an input; write elsewhere")
     taken |= {FILE: "says what is run; write elsewhere"}
     taken |= {file.name: "lists the jobs; write elsewhere"} if file is not None else {}
@@ -131,6 +134,15 @@ def parse_run(
         ),
         [],
     )
+
+
+def _told_once(errors: Sequence[FieldError]) -> list[FieldError]:
+    """Of outputs that jobs would share only the first: one template made all of them."""
+    shared = [error for error in errors if error.code == "duplicate"]
+    way_out = "put {index}, or another placeholder that differs from job to job, into it"
+    return [error for error in errors if error.code != "duplicate"] + [
+        FieldError(error.field, error.code, f"{error.field}: {error.message}; {way_out}") for error in shared[:1]
+    ]
 
 
 def select_jobs(text: str, count: int) -> list[int]:
@@ -223,6 +235,8 @@ def _document(root: Path) -> tuple[dict[str, Any], str]:
         raise NotFound(f"{root / FILE} cannot be read: {(error.strerror or '').lower()}") from None
     except RecursionError:
         raise refused([FieldError(FILE, "not_toml", "its values lie too deep in one another")]) from None
+    except UnicodeDecodeError as error:
+        raise refused([FieldError(FILE, "not_toml", f"byte {error.start} is no UTF-8; save it as UTF-8")]) from None
     except ValueError as error:
         raise refused([FieldError(FILE, "not_toml", str(error))]) from None
 
@@ -251,7 +265,8 @@ def _jobs_file(root: Path, name: object) -> tuple[JobsFile | None, list[FieldErr
     except (OSError, ValueError) as error:  # ValueError: no file can have that name
         why = (error.strerror or "").lower() if isinstance(error, OSError) else "no file can have that name"
         named = repr(name) if "\0" in name else name
-        return None, [FieldError("run.jobs", "unreadable", f"run.jobs: {named}: {why}")]
+        said = f"run.jobs: {named}: {why}; it is looked for in the directory of {FILE}"
+        return None, [FieldError("run.jobs", "unreadable", said)]
     if len(lines) > MOST_JOBS:
         return None, [FieldError("run.jobs", "too_many", f"run.jobs: {name} has more than {MOST_JOBS:,} lines")]
     records: list[tuple[int, object]] = []

@@ -10,7 +10,7 @@ from minions.client.connection import AsyncConnection
 from minions.domain.lifecycle import ENDED_TASK_STATES
 from minions.domain.specification import CommandParameters
 from minions.hosts.resume import Finished
-from minions.wire.tasks import JobView, LedgerView, TaskView
+from minions.wire.tasks import JobView, TaskView
 
 PAGE = 1000
 _TASK_PAGE = 100
@@ -27,12 +27,6 @@ class JobHistory:
     def done(self) -> Standing | None:
         """Where it was done last."""
         return next((entry for entry in self.entries if entry[1].state == "done" and entry[1].sha256), None)
-
-    @property
-    def latest(self) -> Standing | None:
-        """What became of it last. A job that was called back before it began says nothing."""
-        told = [entry for entry in self.entries if entry[1].state != "cancelled" or entry[1].attempt]
-        return next(iter(told or self.entries), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +56,13 @@ class History:
         return found
 
 
-async def read_history(connection: AsyncConnection, wanted: Collection[str], *, whole: bool = False) -> History:
-    """What became of these jobs: as far back as one of them is not known to be done, and every task that is open.
-
-    whole: all tasks.
-    """
+async def read_history(connection: AsyncConnection, wanted: Collection[str]) -> History:
+    """What became of these jobs: as far back as one of them is not known to be done, and every task that is open."""
     history = History({identity: JobHistory() for identity in wanted})
     missing = set(wanted)
-    async for task in _command_tasks(connection):
+    async for task in command_tasks(connection):
         is_open = task.state not in ENDED_TASK_STATES
-        if not (missing or is_open or whole):
+        if not (missing or is_open):
             continue
         open_: set[str] = set()
         held: dict[str, JobView] = {}
@@ -91,7 +82,7 @@ async def read_history(connection: AsyncConnection, wanted: Collection[str], *, 
     return history
 
 
-async def _command_tasks(connection: AsyncConnection) -> AsyncGenerator[TaskView]:
+async def command_tasks(connection: AsyncConnection) -> AsyncGenerator[TaskView]:
     """Newest first."""
     after: str | None = None
     while True:
@@ -113,16 +104,4 @@ async def job_views(connection: AsyncConnection, task: str) -> AsyncGenerator[Jo
             yield view
         if not page.has_more:
             return
-        after = page.last_id
-
-
-async def attempts(connection: AsyncConnection, task: str, index: int) -> list[LedgerView]:
-    """All that happened to one job of a task, oldest first."""
-    found: list[LedgerView] = []
-    after: str | None = None
-    while True:
-        page = await connection.send(calls.ledger(task, PAGE, after))
-        found += [entry for entry in page.data if entry.subtask_id <= index < entry.subtask_id + entry.subtasks]
-        if not page.has_more:
-            return found
         after = page.last_id

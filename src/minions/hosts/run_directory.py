@@ -11,13 +11,14 @@ import secrets
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, cast
 
 from minions.domain.errors import Conflict, MinionsError, NotFound
-from minions.domain.jobs import Job, job_line, parse_job_line
+from minions.domain.jobs import Job, job_line
 from minions.formats.durable import replace_durably
+from minions.hosts.job_list import JobList
 from minions.runtime.locks import hold, lock_holder
 
 NAME = ".minions"
@@ -42,7 +43,7 @@ class Run:
     patch_sha256: str | None
     project_key: str
     inputs: tuple[InputFile, ...]
-    jobs: tuple[tuple[Job, str], ...] = field(repr=False)
+    jobs: Sequence[tuple[Job, str]] = field(repr=False)
     command: tuple[str, ...] = ()
     setup: tuple[str, ...] | None = None
     timeout_seconds: float | None = None
@@ -113,7 +114,7 @@ class RunDirectory:
         """Remember the run: what `ledger`, `explain`, `verify` and `merge` speak of."""
         lines = b"".join(job_line(job, identity) for job, identity in run.jobs)
         _write(self.path / "jobs.jsonl", lines)
-        about = asdict(run)
+        about = asdict(replace(run, jobs=()))
         del about["jobs"]
         _write(self.path / "run.json", json.dumps(about).encode())
 
@@ -121,7 +122,7 @@ class RunDirectory:
         """Raises NotFound when nothing was run yet."""
         try:
             about = cast("dict[str, Any]", json.loads((self.path / "run.json").read_bytes()))
-            lines = (self.path / "jobs.jsonl").read_bytes().splitlines()
+            lines = (self.path / "jobs.jsonl").read_bytes()
         except FileNotFoundError:
             raise NotFound("nothing was run in this project yet", hint="`minions run` starts a run.") from None
         except ValueError:
@@ -130,12 +131,7 @@ class RunDirectory:
         tuples = ("command", "selected")
         about |= {name: tuple(about[name]) for name in tuples}
         about["setup"] = None if about["setup"] is None else tuple(about["setup"])
-        try:
-            return Run(**about, inputs=inputs, jobs=tuple(parse_job_line(line) for line in lines))
-        except ValueError as error:
-            raise MinionsError(
-                f"{self.path}/jobs.jsonl: {error}", hint="Correct minions.toml; `minions run` writes it anew."
-            ) from None
+        return Run(**about, inputs=inputs, jobs=JobList(f"{self.path}/jobs.jsonl", lines))
 
     def outputs(self) -> set[str]:
         """The outputs of this run and of earlier ones: what lies there was made by a run."""
@@ -222,9 +218,10 @@ def name_of(jobs: Sequence[tuple[Job, str]], reference: str) -> int:
     """The place of a job that is named by its number, the beginning of its identity, or its output. Raises NotFound."""
     if reference.isdigit() and int(reference) < len(jobs):
         return int(reference)
+    places = jobs.places_like(reference) if isinstance(jobs, JobList) else range(len(jobs))
     found = [
         place
-        for place, (job, identity) in enumerate(jobs)
+        for place, (job, identity) in ((place, jobs[place]) for place in places)
         if job.output == reference or (len(reference) >= 4 and identity.startswith(reference))
     ]
     if len(found) == 1:

@@ -45,8 +45,9 @@ class Status:
 
     run: tells this coordinator's status from that of an earlier one. done: all jobs that are done and in their places.
     skipped: those of them that were so before. returned: were done once, and are run again, since their outputs are not
-    what they were. notes: what people should know, oldest first, each with its number. exit_code: once it has ended.
-    error: why it could not go on.
+    what they were. failures: the first of them. failed_by: how many there are, by reason. held_back: jobs that wait
+    because they may still run elsewhere, each time with what ends that. notes: what people should know, oldest first,
+    each with its number. exit_code: once it has ended. error: why it could not go on.
     """
 
     run: str
@@ -65,6 +66,8 @@ class Status:
     seconds: float = 0.0
     hosts: tuple[HostStatus, ...] = ()
     failures: tuple[Failure, ...] = ()
+    failed_by: tuple[tuple[str, int], ...] = ()
+    held_back: tuple[tuple[str, str], ...] = ()
     notes: tuple[tuple[int, str], ...] = ()
     exit_code: int | None = None
     error: Mapping[str, Any] | None = field(default=None)
@@ -87,6 +90,8 @@ def read_status(place: Path) -> Status | None:
         found = cast("dict[str, Any]", json.loads(place.read_text("utf-8")))
         found["hosts"] = tuple(HostStatus(**each) for each in found["hosts"])
         found["failures"] = tuple(Failure(**each) for each in found["failures"])
+        found["failed_by"] = tuple((reason, many) for reason, many in found["failed_by"])
+        found["held_back"] = tuple((what, end) for what, end in found["held_back"])
         found["notes"] = tuple((number, text) for number, text in found["notes"])
         left = found["remaining_seconds"]
         found["remaining_seconds"] = tuple(left) if left else None

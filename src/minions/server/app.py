@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from minions.runtime.version import VERSION
+from minions.server.api.body_limits import BodyLimit
 from minions.server.api.document import DESCRIPTION, complete
 from minions.server.api.event_routes import event_routes
 from minions.server.api.executor_routes import executor_routes
@@ -57,15 +58,19 @@ class App(FastAPI):
 
     def shorten(self, ways: Mapping[str, Endpoint], answered: Answered) -> None:
         self.short_ways = ways
-        self._with_id = RequestIds(self._answer, answered)
+        self._with_id = RequestIds(BodyLimit(self._answer, self.refuse), answered)
+
+    async def refuse(self, request: Request, error: Exception) -> Response:
+        """The answer to an error that a request met, wherever that was."""
+        handlers = cast("Mapping[type, _Handler]", self.exception_handlers)
+        return await next(handlers[kind] for kind in type(error).__mro__ if kind in handlers)(request, error)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
         try:
             response = await self.short_ways[scope["path"]](request)
         except Exception as error:
-            handlers = cast("Mapping[type, _Handler]", self.exception_handlers)
-            response = await next(handlers[kind] for kind in type(error).__mro__ if kind in handlers)(request, error)
+            response = await self.refuse(request, error)
         await response(scope, receive, send)
 
 
@@ -98,6 +103,7 @@ def build_app(deployment: Deployment) -> FastAPI:
     app.include_router(task_routes(deployment, splitter))
     app.include_router(job_routes(deployment))
     app.include_router(sign_in_routes(deployment))
+    app.add_middleware(BodyLimit, refuse=app.refuse)
     app.add_middleware(RequestIds, answered=answered)
     add_problem_handlers(app)
     web = add_web(app, deployment, splitter)

@@ -11,6 +11,7 @@ from typing import Any
 
 from minions.domain.errors import NotFound
 from minions.domain.names import public_id
+from minions.domain.silence import offline_seconds
 from minions.domain.task import Task
 from minions.objects.base import ObjectStore
 from minions.objects.files import FileObjects
@@ -26,6 +27,7 @@ from minions.server.inputs import Inputs
 from minions.server.sessions import Sessions
 from minions.server.settings import ServerSettings
 from minions.server.tallies import Tallies
+from minions.server.watched import Watched
 from minions.store import access as access_table
 from minions.store import tasks
 from minions.store.database import Connection, Database
@@ -53,6 +55,7 @@ class Deployment:
     committing: CommitDesk
     link_secret: bytes
     counters: Counters
+    watched: Watched
     supervisor: Supervisor = field(default_factory=Supervisor)
     subtask_ended: asyncio.Event = field(default_factory=asyncio.Event)
     pins: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
@@ -93,6 +96,8 @@ async def open_deployment(settings: ServerSettings) -> AsyncGenerator[Deployment
         async with database.connection() as connection:
             secret = (await access_table.read_deployment(connection)).link_secret
             await access_table.note_serving(connection, settings.lease_seconds)
+            offline_after = offline_seconds(settings.heartbeat_seconds)
+            await access_table.note_patience(connection, settings.lease_seconds, offline_after)
         s3 = S3Settings(endpoint=settings.s3_endpoint, region=settings.s3_region)
         objects = open_objects(settings.objects, link_secret=secret, base_url="", s3=s3)
         await objects.check_writable()
@@ -110,6 +115,7 @@ async def open_deployment(settings: ServerSettings) -> AsyncGenerator[Deployment
             committing=CommitDesk(database),
             link_secret=secret,
             counters=counters,
+            watched=Watched(settings.watchdog_patience_seconds),
         )
     finally:
         await database.close()

@@ -17,6 +17,7 @@ from minions.domain.errors import Unavailable
 from minions.runtime.version import VERSION
 from minions.server.background.supervise import Supervisor
 from minions.server.counters import LATENCY_SECONDS, Counters
+from minions.server.watched import Watched
 from minions.store.database import Database
 from minions.store.standing import EXECUTOR_STATES, Standing, read_standing
 
@@ -33,6 +34,7 @@ class Metrics:
         database: Database,
         counters: Counters,
         supervisor: Supervisor,
+        watched: Watched,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._database = database
@@ -42,7 +44,7 @@ class Metrics:
         self._looking = asyncio.Lock()
         self._registry = CollectorRegistry()
         self._registry.register(_Families(lambda: server_metrics(counters, supervisor.restarts, supervisor.down)))
-        self._registry.register(_Families(lambda: standing_metrics(self._standing)))
+        self._registry.register(_Families(lambda: standing_metrics(self._standing, watched.is_active)))
         ProcessCollector(registry=self._registry)
 
     async def text(self) -> bytes:
@@ -113,12 +115,21 @@ def server_metrics(counters: Counters, restarts: Mapping[str, int], down: set[st
     yield _latencies(counters)
 
 
-def standing_metrics(standing: Standing | None) -> Iterator[Metric]:
-    """How the deployment stands, by the database; every server says the same, so do not add them up."""
+def standing_metrics(standing: Standing | None, watched: bool | None) -> Iterator[Metric]:
+    """How the deployment stands, by the database; every server says the same, so do not add them up.
+
+    watched: whether a watchdog runs; None while that is not known.
+    """
     yield _gauge("minions_database_up", "Whether the database answered.", (), {(): standing is not None})
     if standing is None:
         return
     numbers = standing.numbers.items()
+    yield _gauge(
+        "minions_watchdog_up",
+        "Whether a watchdog runs that gives back what silent executors hold.",
+        (),
+        {} if watched is None else {(): watched},
+    )
     yield _gauge(
         "minions_queue_subtasks",
         "Subtasks that wait: ready, delayed after a fault, or of a paused task.",

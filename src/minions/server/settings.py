@@ -13,6 +13,8 @@ class ServerSettings:
     objects: where objects lie, `s3://bucket/prefix` or a folder. lease_seconds: an executor that holds subtasks and is
     silent for so long loses them. progress_seconds, heartbeat_seconds: how often a busy one reports, and any one.
     accepts_files: whether tasks may name files of this machine (only where server and users are the same person).
+    watchdog_patience_seconds: for how long no watchdog may be there until people are told; a start takes a moment, and
+    a standby waits for its turn.
     metrics_open: whether /metrics answers without a token. trusted_proxies: addresses and networks of proxies whose
     X-Forwarded-For is believed, to tell clients apart.
     admin_token, executor_token: secrets that shall exist; None makes none.
@@ -28,6 +30,7 @@ class ServerSettings:
     lease_seconds: float = 90.0
     progress_seconds: float = 15.0
     heartbeat_seconds: float = 300.0
+    watchdog_patience_seconds: float = 30.0
     link_seconds: int = 6 * 3600
     accepts_files: bool = False
     metrics_open: bool = False

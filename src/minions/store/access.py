@@ -142,6 +142,11 @@ async def note_serving(connection: Connection, lease_seconds: float) -> None:
     await all_of(connection, "note_serving", server_gap_seconds(lease_seconds))
 
 
+async def note_patience(connection: Connection, lease_seconds: float, offline_seconds: float) -> None:
+    """After how much silence an executor is told as offline: one that holds subtasks, and one that holds none."""
+    await all_of(connection, "note_patience", lease_seconds, offline_seconds)
+
+
 async def serving_seconds(connection: Connection, lease_seconds: float) -> float:
     """For how long executors could reach a server without a gap, which is shorter than the lease."""
     row = await one_of(connection, "serving_seconds", server_gap_seconds(lease_seconds))

@@ -18,13 +18,17 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one look found. open_tasks, watched: prints that differ when a task's own row does."""
+    """What one look found. open_tasks, watched: prints that differ when a task's own row does.
+
+    silent: executors of which nobody has written down that they are offline.
+    """
 
     seen: Seen
     tasks: frozenset[int]
     executors: frozenset[int]
     open_tasks: int
     watched: dict[int, int]
+    silent: frozenset[int] = frozenset()
 
 
 async def look_for_changes(
@@ -47,6 +51,7 @@ async def look_for_changes(
         seen=Seen(row["ledger_id"], row["acquirement_id"]),
         tasks=frozenset(row["tasks"]),
         executors=frozenset(row["executors"]),
+        silent=frozenset(row["silent"]),
         open_tasks=row["open_tasks"],
         watched=dict(zip(row["watched"], row["prints"], strict=True)),
     )

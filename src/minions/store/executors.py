@@ -10,6 +10,7 @@ from uuid import UUID
 
 from minions.domain.matching import Capabilities, Lane
 from minions.domain.reasons import Candidate
+from minions.domain.silence import NO_SIGN_OF_LIFE
 from minions.store.database import Connection, Record, all_of, one_of
 from minions.store.history import database_time, place_before
 
@@ -102,10 +103,6 @@ async def read_session(connection: Connection, executor_id: int) -> Session | No
     )
 
 
-NO_SIGN_OF_LIFE = "no sign of life"
-"""Why an executor is offline that said no goodbye; one that is heard of again loses this reason."""
-
-
 async def note_signs_of_life(connection: Connection, executors: Sequence[int]) -> None:
     """They were heard of just now."""
     await all_of(connection, "note_signs_of_life", list(executors), NO_SIGN_OF_LIFE)
@@ -189,6 +186,21 @@ async def executor_names(connection: Connection, executors: Sequence[int]) -> di
     """Names by number."""
     rows = await all_of(connection, "executor_names", list(executors))
     return {row["executor_id"]: row["name"] for row in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class SilentHolder:
+    """An executor that fell silent with subtasks of a task."""
+
+    task_id: int
+    name: str
+    last_seen_at: datetime
+    holds: int
+
+
+async def silent_holders(connection: Connection, tasks: Sequence[int]) -> list[SilentHolder]:
+    """Who is silent and holds subtasks of these tasks that are to be taken from it, the longest silence first."""
+    return [SilentHolder(**row) for row in await all_of(connection, "silent_holders", list(tasks))]
 
 
 async def offers(connection: Connection) -> list[Capabilities]:

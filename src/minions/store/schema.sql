@@ -7,12 +7,16 @@ CREATE TABLE minion_deployment (
     server_seen_at timestamp with time zone NOT NULL DEFAULT now(),
     serving_since timestamp with time zone NOT NULL DEFAULT now(),
     created_at timestamp with time zone NOT NULL DEFAULT now(),
+    lease_seconds double precision,
+    offline_seconds double precision,
     CONSTRAINT minion_deployment_pkey PRIMARY KEY (only_row),
     CONSTRAINT minion_deployment_label_check CHECK ((label = ANY (ARRAY['production'::text, 'development'::text]))),
     CONSTRAINT minion_deployment_link_secret_check CHECK ((octet_length(link_secret) >= 32)),
     CONSTRAINT minion_deployment_only_row_check CHECK (only_row)
 );
 COMMENT ON COLUMN minion_deployment.serving_since IS 'Since when some server has answered without a gap: silence of an executor before that is not its own.';
+COMMENT ON COLUMN minion_deployment.lease_seconds IS 'An executor that holds subtasks and is silent for so long is told as offline; null: no server has said it yet.';
+COMMENT ON COLUMN minion_deployment.offline_seconds IS 'The same of one that holds nothing.';
 
 CREATE TABLE minion_executor (
     executor_id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
@@ -192,6 +196,7 @@ CREATE TABLE minion_subtask_queue (
     avoid_until timestamp with time zone,
     waiting_since timestamp with time zone NOT NULL DEFAULT now(),
     retry text,
+    waits_for bigint[],
     CONSTRAINT minion_subtask_queue_pkey PRIMARY KEY (range_id),
     CONSTRAINT minion_subtask_queue_task_id_fkey FOREIGN KEY (task_id) REFERENCES minion_task(task_id),
     CONSTRAINT minion_subtask_queue_attempt_check CHECK ((attempt >= 0)),
@@ -200,15 +205,30 @@ CREATE TABLE minion_subtask_queue (
     CONSTRAINT minion_subtask_queue_check2 CHECK ((NOT (ready AND (not_before IS NOT NULL)))),
     CONSTRAINT minion_subtask_queue_check3 CHECK (((avoid IS NULL) = (avoid_until IS NULL))),
     CONSTRAINT minion_subtask_queue_losses_check CHECK ((losses >= 0)),
-    CONSTRAINT minion_subtask_queue_retry_check CHECK ((retry = ANY (ARRAY['rows'::text, 'subtask'::text])))
+    CONSTRAINT minion_subtask_queue_retry_check CHECK ((retry = ANY (ARRAY['rows'::text, 'subtask'::text]))),
+    CONSTRAINT minion_subtask_queue_waits_for_check CHECK (((waits_for IS NULL) OR (NOT (not_before IS DISTINCT FROM 'infinity'::timestamp with time zone))))
 ) WITH (autovacuum_vacuum_cost_delay=0, autovacuum_vacuum_scale_factor=0.01, autovacuum_vacuum_threshold=1000, fillfactor=50);
 COMMENT ON TABLE minion_subtask_queue IS 'What waits, as ranges [next_subtask, end_subtask) of subtasks.';
 COMMENT ON COLUMN minion_subtask_queue.avoid IS 'Executors that tried it and could not: others come first, until avoid_until.';
 COMMENT ON COLUMN minion_subtask_queue.waiting_since IS 'Since when it can be handed out: a pause, or the delay after a fault, is no waiting.';
 COMMENT ON COLUMN minion_subtask_queue.retry IS 'rows: the subtask was done, and only failed rows of its parts are run again. subtask: it was set aside or cancelled, so the rest of its range is run too.';
+COMMENT ON COLUMN minion_subtask_queue.waits_for IS 'Acquirements of minion_subtask_stopping under which the same job may still run; when none is left, it is handed out.';
 CREATE INDEX minion_subtask_queue_due ON public.minion_subtask_queue USING btree (not_before) WHERE (not_before IS NOT NULL);
 CREATE INDEX minion_subtask_queue_lane ON public.minion_subtask_queue USING btree (lane, priority, task_id, first_subtask) WHERE ready;
 CREATE INDEX minion_subtask_queue_task ON public.minion_subtask_queue USING btree (task_id, first_subtask);
+CREATE INDEX minion_subtask_queue_waits_for ON public.minion_subtask_queue USING btree (task_id) WHERE (waits_for IS NOT NULL);
+
+CREATE TABLE minion_subtask_stopping (
+    acquirement_id bigint NOT NULL,
+    executor_id bigint NOT NULL,
+    task_id bigint NOT NULL,
+    subtask_id integer NOT NULL,
+    acquired_at timestamp with time zone NOT NULL,
+    cancelled_at timestamp with time zone NOT NULL DEFAULT now(),
+    CONSTRAINT minion_subtask_stopping_pkey PRIMARY KEY (acquirement_id)
+);
+COMMENT ON TABLE minion_subtask_stopping IS 'Cancelled jobs of tasks with keeps_owner, each until the executor that held it says that it does not run any more.';
+CREATE INDEX minion_subtask_stopping_executor ON public.minion_subtask_stopping USING btree (executor_id);
 
 CREATE TABLE minion_task (
     task_id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,

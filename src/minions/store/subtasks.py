@@ -117,9 +117,15 @@ class LedgerRow:
 
 
 async def list_ledger(
-    connection: Connection, task_id: int, *, after: int, entries: Sequence[str] | None, limit: int
+    connection: Connection,
+    task_id: int,
+    *,
+    after: int,
+    entries: Sequence[str] | None,
+    limit: int,
+    subtask_id: int | None = None,
 ) -> list[LedgerRow]:
-    """What became of the task's subtasks, oldest first."""
+    """What became of the task's subtasks, or of one of them, oldest first."""
     chosen = None if entries is None else list(entries)
     return [
         LedgerRow(
@@ -140,5 +146,5 @@ async def list_ledger(
             size_bytes=row["size_bytes"],
             detail=row["detail"],
         )
-        for row in await all_of(connection, "list_ledger", task_id, after, chosen, limit)
+        for row in await all_of(connection, "list_ledger", task_id, after, chosen, subtask_id, limit)
     ]

@@ -38,7 +38,7 @@ async def insert_task(connection: Connection, task: NewTask) -> int | None:
         task.request_sha256,
         task.created_by,
         task.input_bytes,
-        task.keeps_owner,
+        task.specification.keeps_owner,
         task.second_start,
     )
     return row["task_id"] if row else None
@@ -212,6 +212,11 @@ async def set_aside_causes(connection: Connection, task_id: int, limit: int) -> 
         Cause(row["code"], row["message"], row["subtasks"])
         for row in await all_of(connection, "set_aside_causes", task_id, limit)
     ]
+
+
+async def set_aside_codes(connection: Connection, task_id: int) -> dict[str, int]:
+    """How many subtasks of a task were set aside for each code, the most frequent first."""
+    return {row["code"]: row["subtasks"] for row in await all_of(connection, "set_aside_codes", task_id)}
 
 
 async def pin_task(

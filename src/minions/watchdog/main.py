@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from minions.domain.errors import Unavailable
 from minions.store.database import GONE, Connection, dedicated
 from minions.store.migrations import is_migrated
+from minions.store.watchdog import become_watchdog
 from minions.watchdog.metrics import WatchdogMetrics, serving
 from minions.watchdog.passes.finish_stuck import finish_stuck
 from minions.watchdog.passes.prune import prune
@@ -16,8 +17,6 @@ from minions.watchdog.passes.release_silent import release_silent
 from minions.watchdog.settings import WatchdogSettings
 
 log = logging.getLogger(__name__)
-
-_LOCK = 0x6D69_7761_7463_68  # advisory lock of the active watchdog
 
 
 async def watch(settings: WatchdogSettings) -> None:
@@ -44,7 +43,7 @@ async def watch(settings: WatchdogSettings) -> None:
 
 async def _until_active(connection: Connection, poll_seconds: float) -> None:
     told = False
-    while not (await is_migrated(connection) and await connection.fetchval("SELECT pg_try_advisory_lock($1)", _LOCK)):
+    while not (await is_migrated(connection) and await become_watchdog(connection)):
         if not told:
             log.info("waiting: another watchdog is active, or no server has set up the database yet")
             told = True

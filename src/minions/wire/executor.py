@@ -152,12 +152,14 @@ class Assignment(Answer):
 class AcquireAnswer(Answer):
     """assignment None: nothing for this executor now, and reasons says why (empty: nothing waits at all).
 
-    lost: of the acquirements that were listed, those that are not the executor's any more. newest: see BeatAnswer.
+    lost: of the acquirements that were listed, those that are not the executor's any more. stopping, newest: see
+    BeatAnswer.
     """
 
     assignment: Assignment | None = None
     reasons: list[str] = Field(default_factory=list[str])
     lost: list[str] = Field(default_factory=list[str])
+    stopping: list[str] = Field(default_factory=list[str])
     newest: str | None = None
 
 
@@ -320,10 +322,12 @@ class ProgressRequest(FromExecutor):
 
 
 class BeatAnswer(Answer):
-    """lost: acquirements that are not the executor's any more: stop working on them. newest: of all executors'
-    acquirements the newest there was meanwhile, for a later `heard_until`."""
+    """lost: acquirements that are not the executor's any more: stop working on them. stopping: those of them that were
+    cancelled and must be listed until they do not run any more. newest: of all executors' acquirements the newest there
+    was meanwhile, for a later `heard_until`."""
 
     lost: list[str] = Field(default_factory=list[str])
+    stopping: list[str] = Field(default_factory=list[str])
     newest: str | None = None
 
 

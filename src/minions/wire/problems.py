@@ -16,6 +16,7 @@ from minions.domain.errors import (
     ModelUnavailable,
     NotFound,
     ObjectMissing,
+    RequestTooLarge,
     SessionReplaced,
     TokenRefused,
     Unavailable,
@@ -34,13 +35,14 @@ _STATUS: list[tuple[type[MinionsError], int]] = [
     (SessionReplaced, 409),
     (Conflict, 409),
     (InputUnreadable, 422),
+    (RequestTooLarge, 413),
     (Unavailable, 503),
 ]
 _BY_CODE: dict[str, type[MinionsError]] = {
     kind.code: kind
     for kind in (
         AccessDenied, AcquirementLost, Conflict, InputUnreadable, ModelUnavailable, NotFound, ObjectMissing,
-        SessionReplaced, Unavailable,
+        RequestTooLarge, SessionReplaced, Unavailable,
     )
 }  # fmt: skip
 

@@ -81,13 +81,32 @@ class RowCounts(Answer):
     failures: dict[str, int] = Field(default_factory=dict[str, int])
 
 
+class SilentHolder(Answer):
+    """An executor that fell silent with subtasks of a task."""
+
+    executor: str
+    last_seen_at: datetime
+    holds: int
+
+
+class HeldBack(Answer):
+    """Jobs that wait because the same jobs were cancelled while an executor ran them, and may still run there: until it
+    says that they do not, or is abandoned."""
+
+    executor: str
+    last_seen_at: datetime
+    jobs: int = 1
+
+
 class TaskView(Answer):
     """A task, as people and programs see it.
 
     done_share: part of the input that is committed, 0 to 1. remaining_seconds: (low, high), None while unknown.
     rows_per_second: over the last minute. waiting: why nothing runs although something waits. memory_mb: what an
     executor must lend to a model to be given it, and memory_from: how that is known. model_digest, precision,
-    context_tokens: what the first part fixed for all executors.
+    context_tokens: what the first part fixed for all executors. silent: executors that hold subtasks of it, were not
+    heard of for long, and have them taken away by nobody, since no watchdog runs. held_back: jobs that may still run
+    elsewhere.
     """
 
     id: str
@@ -114,6 +133,8 @@ class TaskView(Answer):
     remaining_seconds: tuple[int, int] | None = None
     executors: int = 0
     waiting: list[str] = Field(default_factory=list[str])
+    silent: list[SilentHolder] = Field(default_factory=list[SilentHolder])
+    held_back: list[HeldBack] = Field(default_factory=list[HeldBack])
     memory_mb: int = 0
     memory_from: str = ""
     model_digest: str | None = None
@@ -185,7 +206,7 @@ class JobView(Answer):
 
     attempt: how often it failed, and once more for what runs or is done. message: the end of what it printed last to
     stderr. sha256, size_bytes, link: of its output; a directory is a tar. nondeterministic: the same job, here or in
-    another task of the project, made another output.
+    another task of the project, made another output. held_back: why it waits although it could be run.
     """
 
     index: int
@@ -212,6 +233,7 @@ class JobView(Answer):
     message: str = ""
     log_link: str | None = None
     nondeterministic: bool = False
+    held_back: HeldBack | None = None
 
 
 class JobPage(Page):
@@ -219,9 +241,11 @@ class JobPage(Page):
 
 
 class AbandonAnswer(Answer):
-    """given_back: how many subtasks went back to the queue."""
+    """given_back: how many subtasks went back to the queue. stopped: cancelled jobs that count as run no more, so that
+    the same jobs need not wait for them."""
 
     given_back: int
+    stopped: int = 0
 
 
 class LedgerPage(Page):
@@ -311,8 +335,9 @@ class TokenPage(Page):
 
 
 class ServerView(Answer):
-    """What the server says of itself at GET /api/v1/server."""
+    """What the server says of itself at GET /api/v1/server. watchdog: whether one runs; None: not known yet."""
 
     version: str
     label: str
     accepts_files: bool
+    watchdog: bool | None = None

@@ -237,7 +237,7 @@ async def test_two_first_parts_of_the_same_weights_agree(database: Database) -> 
         async with one.transaction():
             assert await tasks.pin_task(one, task, pin) == pin
             other = asyncio.create_task(tasks.pin_task(two, task, dict(pin)))
-            await asyncio.sleep(0.05)
+            await until_blocked(one)
             assert not other.done()
         assert await other == pin
         assert await tasks.pin_task(two, task, {"model_digest": "e", "precision": "float32"}) == pin

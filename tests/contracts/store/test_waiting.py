@@ -8,7 +8,7 @@ from minions.store.database import Connection
 from minions.store.standing import Group, read_standing
 from tests.contracts.store.world import LANE, add_executor, add_task, whole
 
-_EARLIER = "UPDATE minion_subtask_queue SET waiting_since = waiting_since - make_interval(secs => $1)"
+_EARLIER = "UPDATE minion_subtask_queue SET waiting_since = waiting_since - make_interval(mins => $1)"
 
 
 async def _acquire(connection: Connection, executor: int) -> Acquired:
@@ -17,9 +17,10 @@ async def _acquire(connection: Connection, executor: int) -> Acquired:
 
 
 async def _waits(connection: Connection, task_id: int) -> list[tuple[str, float | None]]:
-    """(entry, seconds waited) of what ended acquirements, in order; whole seconds. A part ends none, and says none."""
+    """(entry, minutes waited) of what ended acquirements, in order; rounded, so that what the test takes by itself does
+    not count. A part ends none, and says none."""
     rows = await connection.fetch(
-        "SELECT entry, round(waited_seconds::numeric)::float8 AS waited FROM minion_subtask_ledger "
+        "SELECT entry, round(waited_seconds::numeric / 60)::float8 AS waited FROM minion_subtask_ledger "
         "WHERE task_id = $1 AND (entry <> 'part' OR waited_seconds IS NOT NULL) ORDER BY ledger_id",
         task_id,
     )

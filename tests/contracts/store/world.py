@@ -215,11 +215,10 @@ async def broken(connection: Connection) -> Sequence[str]:
 
 
 async def until_blocked(connection: Connection) -> None:
-    """Another connection to this database waits for a lock."""
-    for _ in range(400):
-        if await connection.fetchval(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        ):
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("the other statement does not wait")
+    """Another connection to this database waits for a lock. Raises TimeoutError."""
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    async with asyncio.timeout(30):
+        while not await connection.fetchval(waiting):
+            # In a transaction, what is shown of others stays as it was first seen.
+            await connection.execute("SELECT pg_stat_clear_snapshot()")
+            await asyncio.sleep(0.005)

@@ -149,7 +149,7 @@ class Host:
         self.process.kill()
         self.process.wait()
 
-    async def gone(self, seconds: float = 10) -> None:
+    async def gone(self, seconds: float = 45) -> None:
         """Wait for its end."""
         await eventually(lambda: self.process.poll() is not None, seconds)
 

@@ -19,7 +19,7 @@ TORTURE = [
 ]
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(180)
 async def test_every_job_runs_once_and_its_output_arrives_with_its_arguments(commands: CommandRig) -> None:
     given = [([sys.executable, "say.py", f"{n}.json", *words], f"{n}.json") for n, words in enumerate(TORTURE)]
     given.append(shell('mkdir -p "$1/b" && echo 1 >"$1/b/x" && echo 2 >"$1/a"', "deep/tree"))
@@ -47,7 +47,7 @@ async def test_every_job_runs_once_and_its_output_arrives_with_its_arguments(com
     assert all(entry["link"] for entry in parts)
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(180)
 async def test_a_job_is_told_where_it_is_and_not_how_somebody_logged_in(
     commands: CommandRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,7 +68,7 @@ async def test_a_job_is_told_where_it_is_and_not_how_somebody_logged_in(
     assert jobs[2]["message"].startswith("leads/out: the output holds link, a link to the absolute path /etc")
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(180)
 async def test_a_job_whose_argument_is_no_text_can_be_looked_at(commands: CommandRig) -> None:
     task = await commands.submit([(["x", "caf\udce9"], "a")], environment={"X": "\ud800"})
     await commands.rig.until(task, lambda view: view["state"] == "running")  # else the splitter has not seen it yet
@@ -77,12 +77,11 @@ async def test_a_job_whose_argument_is_no_text_can_be_looked_at(commands: Comman
     assert job["environment"] == {"X": "\\ud800"}
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(180)
 async def test_jobs_that_fail_are_tried_as_often_as_the_task_says_and_tell_why(commands: CommandRig) -> None:
     given = [
         shell('echo "went wrong" >&2; exit 3', "a"),
         shell("true", "b"),
-        shell("trap '' TERM; sleep 60", "c"),
         shell('n=$(ls tries | wc -l); : >"tries/$n"; [ "$n" -ge 1 ] && echo done >"$1"', "d"),
         (["no-such-program"], "e"),
         shell("kill -9 $$", "f"),
@@ -92,21 +91,27 @@ async def test_jobs_that_fail_are_tried_as_often_as_the_task_says_and_tell_why(c
         made = await commands.submit([shell('mkdir tries && echo >"$1"', "made")])
         await commands.rig.ended(made)
         await eventually((worktree / "tries").exists)
-        task = await commands.submit(given, retries=1, timeout_seconds=1.0)
+        # Of their own: another job may take a second as well, on a busy machine.
+        late = await commands.submit([shell("trap '' TERM; sleep 60", "c")], retries=1, timeout_seconds=1.0)
+        task = await commands.submit(given, retries=1)
         view = await commands.rig.ended(task)
+        await commands.rig.ended(late)
     assert view["state"] == "failed"
-    assert view["state_reason"] == "5 of 6 jobs failed; their outputs are missing"
+    assert view["state_reason"] == (
+        "4 of 5 jobs failed; their outputs are missing. The causes: 2 command_failed, 1 killed, 1 output_missing"
+    )
     jobs = await commands.jobs(task)
     assert [job["reason"] for job in jobs] == [
-        "command_failed", "output_missing", "timed_out", "", "command_failed", "killed",
+        "command_failed", "output_missing", "", "command_failed", "killed",
     ]  # fmt: skip
-    assert [job["attempt"] for job in jobs] == [2] * 6
+    assert [job["attempt"] for job in jobs] == [2] * 5
+    assert [(job["reason"], job["attempt"]) for job in await commands.jobs(late)] == [("timed_out", 2)]
     assert jobs[0]["message"] == "it ended with exit code 3\nwent wrong"
     assert jobs[0]["exit_code"] == 3
     log = (await commands.rig.http.get(jobs[0]["log_link"])).raise_for_status().text
     assert log == "--- stdout\n\n--- stderr\nwent wrong\n\n"
-    assert "no-such-program" in jobs[4]["message"]
-    assert await commands.output(jobs[3]) == b"done\n"
+    assert "no-such-program" in jobs[3]["message"]
+    assert await commands.output(jobs[2]) == b"done\n"
 
 
 async def test_an_output_that_the_object_store_does_not_take_fails_before_it_is_sent(

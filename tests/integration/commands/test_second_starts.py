@@ -59,12 +59,12 @@ async def twice(commands: CommandRig, directory: Path) -> str:
     return task
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(180)
 async def test_the_second_start_ends_first_and_the_first_is_stopped(commands: CommandRig, tmp_path: Path) -> None:
     async with commands.executor("first", slots=1):
         task = await twice(commands, tmp_path)
         async with commands.executor("second", slots=2):
-            await eventually(lambda: process_of(tmp_path, "second"), 30)
+            await eventually(lambda: process_of(tmp_path, "second"))
             (_, job) = await commands.jobs(task)
             assert (job["state"], job["host"], job["second_host"]) == ("acquired", "first", "second")
             assert await holds(commands) == {"first": 1, "second": 1}
@@ -83,12 +83,12 @@ async def test_the_second_start_ends_first_and_the_first_is_stopped(commands: Co
     assert sorted(told[2:]) == [("done", "second", 0), ("part", "second", 0)]
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(180)
 async def test_the_first_ends_first_and_the_second_start_is_stopped(commands: CommandRig, tmp_path: Path) -> None:
     async with commands.executor("first", slots=1):
         task = await twice(commands, tmp_path)
         async with commands.executor("second", slots=2):
-            await eventually(lambda: process_of(tmp_path, "second"), 30)
+            await eventually(lambda: process_of(tmp_path, "second"))
             (tmp_path / "go-first").write_text("0\n")
             await commands.rig.ended(task)
             stopped = process_of(tmp_path, "second")
@@ -99,12 +99,12 @@ async def test_the_first_ends_first_and_the_second_start_is_stopped(commands: Co
     assert next(entry for entry, *_ in await entries(commands, task)) == "second_start"
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(180)
 async def test_a_second_start_that_fails_is_told_and_is_no_attempt(commands: CommandRig, tmp_path: Path) -> None:
     async with commands.executor("first", slots=1):
         task = await twice(commands, tmp_path)
         async with commands.executor("second", slots=1):
-            await eventually(lambda: process_of(tmp_path, "second"), 30)
+            await eventually(lambda: process_of(tmp_path, "second"))
             (tmp_path / "go-second").write_text("3\n")
 
             async def is_told() -> bool:
@@ -120,14 +120,14 @@ async def test_a_second_start_that_fails_is_told_and_is_no_attempt(commands: Com
     assert (job["host"], job["attempt"]) == ("first", 1)
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(180)
 async def test_a_first_that_is_stopped_leaves_the_job_to_the_second_start(commands: CommandRig, tmp_path: Path) -> None:
     async with commands.executor("second", slots=1) as other:
         await other.stop()
         async with commands.executor("first", slots=1) as first:
             task = await twice(commands, tmp_path)
             other.start()
-            await eventually(lambda: process_of(tmp_path, "second"), 30)
+            await eventually(lambda: process_of(tmp_path, "second"))
             await first.stop()
             (_, job) = await commands.jobs(task)
             assert (job["state"], job["host"], job["second_host"]) == ("acquired", "second", None)

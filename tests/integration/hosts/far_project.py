@@ -31,7 +31,6 @@ output = "results/{{index}}.txt"
 {run}
 """
 WRITE = 'echo "job {{index}} on $WHERE" > {{output}}'
-_SILENCE = 'silence = "3s"\n'
 
 
 @dataclass
@@ -43,8 +42,13 @@ class FarProject(OwnProject):
 
     shared: Path = Path()
 
-    def describe(self, hosts: Sequence[str], *, run: str = "", slots: int = 2, work: str = WRITE) -> None:
-        """Commit the jobs. Each waits while a file `held/NUMBER` or `held/NUMBER-HOST` is there."""
+    def describe(
+        self, hosts: Sequence[str], *, run: str = "", slots: int = 2, work: str = WRITE, silence: str = ""
+    ) -> None:
+        """Commit the jobs. Each waits while a file `held/NUMBER` or `held/NUMBER-HOST` is there.
+
+        silence: of the hosts over ssh. A busy machine is silent for seconds, so only who cuts cables makes it short.
+        """
         self.held.mkdir(exist_ok=True)
         self.notes.touch()
         for place in (self.held, self.notes):
@@ -52,7 +56,8 @@ class FarProject(OwnProject):
         work = work.format()
         text = TABLE.format(notes=self.notes, held=self.held, jobs=self.jobs, run=run, work=work)
         for name in hosts:
-            where = "" if name == "local" else f'ssh = "{name}"\n{_SILENCE}'
+            where = "" if name == "local" else f'ssh = "{name}"\n'
+            where += f'silence = "{silence}"\n' if where and silence else ""
             text += f'[hosts.{name}]\n{where}slots = {slots}\nenvironment = {{ WHERE = "{name}" }}\n'
         commit(self.root, {"minions.toml": text})
 
@@ -145,6 +150,7 @@ def executors_of(host: SshHost) -> list[int]:
 
 
 def jobs_of(host: SshHost) -> list[int]:
+    """Their first processes: what these fork is not another program at once."""
     return _with(host, lambda words: words[0] == "/bin/sh" and "job" in words)
 
 
@@ -159,6 +165,6 @@ def _with(host: SshHost, is_one: Callable[[list[str]], bool]) -> list[int]:
     for pid in host.pids():
         with suppress(OSError):  # it has just ended
             words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
-            if is_one(words):
+            if os.getsid(pid) == pid and is_one(words):
                 found.append(pid)
     return found

@@ -14,7 +14,7 @@ async def hold(connection: Connection, path: str) -> Callable[[], Awaitable[None
     fifo = f"{connection.greeting.home}/hold-{secrets.token_hex(4)}"
     await connection.run(["mkfifo", fifo])
     holding = asyncio.create_task(connection.run(["cat", fifo], lock=path))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not (await connection.request("lock", {"path": path}))[0]["held"]:
             pass
 

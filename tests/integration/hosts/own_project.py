@@ -24,7 +24,7 @@ number, output = sys.argv[1], sys.argv[2]
 with open(os.environ["NOTES"], "a") as notes:
     notes.write(number + "\\n")
 wait = os.environ.get("WAIT")
-if wait and os.path.exists(wait):
+if wait and int(number) >= int(os.environ.get("WAIT_FROM", "0")) and os.path.exists(wait):
     open(f"{wait}.{number}", "w").close()
     while os.path.exists(wait):
         time.sleep(0.02)
@@ -88,7 +88,7 @@ class OwnProject:
         for number in range(self.jobs):
             assert self.output(number).read_text() == f"number {number}\n"
 
-    def minions(self, *words: str, seconds: float = 60) -> subprocess.CompletedProcess[str]:
+    def minions(self, *words: str, seconds: float = 180) -> subprocess.CompletedProcess[str]:
         """Run a verb to its end."""
         return subprocess.run(
             _argv(words),
@@ -139,7 +139,7 @@ class OwnProject:
         return found
 
     def assert_nothing_runs(self) -> None:
-        _, left = psutil.wait_procs(self.processes(), timeout=5)
+        _, left = psutil.wait_procs(self.processes(), timeout=20)
         assert left == []
 
     def end(self) -> list[str]:
@@ -147,7 +147,7 @@ class OwnProject:
         for process in self.started:
             with process:
                 process.kill()
-        _, left = psutil.wait_procs(self.processes(), timeout=5)  # what is just ending may end
+        _, left = psutil.wait_procs(self.processes(), timeout=20)  # what is just ending may end
         for process in left:
             with suppress(psutil.NoSuchProcess):  # it was a child of one that was just ended
                 process.kill()
@@ -162,7 +162,7 @@ def _argv(words: tuple[str, ...]) -> list[str]:
     return [sys.executable, "-m", "minions.commands.main", *words]
 
 
-def wait_until(true: Callable[[], object], seconds: float = 40.0) -> None:
+def wait_until(true: Callable[[], object], seconds: float = 90.0) -> None:
     """For what other processes do, which give us no event."""
     deadline = time.monotonic() + seconds
     while not true():

@@ -17,6 +17,8 @@ from tests.services.sshd import SshHost, mini
 
 __all__ = ["mini"]
 
+pytestmark = pytest.mark.timeout(300)
+
 _WATCHDOG_SECONDS = 5.0  # so often it looks for who is silent
 
 
@@ -45,7 +47,7 @@ def without_the_watchdog(processes: list[psutil.Process]) -> list[psutil.Process
 
 def test_nothing_is_lost_or_done_twice(project: FarProject, mini: SshHost) -> None:
     """Even of jobs that may run twice: the silence was the server's own. What ended meanwhile is delivered."""
-    project.describe(["local", "mini"], run="idempotent = true", slots=3)
+    project.describe(["local", "mini"], run="idempotent = true", slots=3, silence="3s")
     project.hold(*range(8))
     run = project.start("run")
     project.wait_for_begun(6)
@@ -54,7 +56,7 @@ def test_nothing_is_lost_or_done_twice(project: FarProject, mini: SshHost) -> No
     project.let(*project.on("mini"))
     sleep_over(asleep)
     project.let(*(number for number in range(8) if project.is_held(number)))
-    _, said = run.communicate(timeout=60)
+    _, said = run.communicate(timeout=120)
     assert run.returncode == 0, said
     assert [len(hosts) for hosts in project.noted("begin").values()] == [1] * 8
     assert project.noted("end") == project.noted("begin")

@@ -35,7 +35,7 @@ def assert_made(project: FarProject, mine: list[int], given: list[int], late: in
     assert ended == {**{number: [made[number]] for number in range(8)}, late: ["maxi", "local"]}
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 def test_who_is_cut_off_keeps_its_jobs_until_it_is_back_or_is_abandoned(
     cable: Cable, mini: SshHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -44,7 +44,7 @@ def test_who_is_cut_off_keeps_its_jobs_until_it_is_back_or_is_abandoned(
         ssh_host("maxi", cable=other) as maxi,
         far_project(tmp_path, monkeypatch, [mini, maxi], jobs=8) as project,
     ):
-        project.describe(["local", "mini", "maxi"])
+        project.describe(["local", "mini", "maxi"], silence="3s")
         project.hold(*(f"{number}-{host}" for number in range(8) for host in ("local", "mini", "maxi")))
         run = project.start("run")
         project.wait_for_begun(6)
@@ -57,7 +57,7 @@ def test_who_is_cut_off_keeps_its_jobs_until_it_is_back_or_is_abandoned(
         wait_until(lambda: undelivered(mini) and undelivered(maxi))
         wait_until(lambda: project.host("mini")["state"] == project.host("maxi")["state"] == "away")
         wait_until(lambda: [project.states()[name] for name in ("mini", "maxi")] == ["offline"] * 2)
-        assert project.status()["done"] == 4
+        wait_until(lambda: project.status()["done"] == 4)
         assert project.on("local") == sorted(set(range(8)) - theirs), "it is free, and takes nothing of theirs"
 
         said = project.minions("hosts", "abandon", "maxi").stderr
@@ -66,10 +66,10 @@ def test_who_is_cut_off_keeps_its_jobs_until_it_is_back_or_is_abandoned(
         assert project.noted("begin")[maxi_held] == project.noted("begin")[maxi_done] == ["maxi", "local"]
         other.mend()
         cable.move()
-        wait_until(lambda: project.output(mini_done).exists(), seconds=60)  # not only when its old tunnel times out
-        wait_until(lambda: not jobs_of(maxi) and not undelivered(maxi), seconds=60)
+        wait_until(lambda: project.output(mini_done).exists())  # not only when its old tunnel times out
+        wait_until(lambda: not jobs_of(maxi) and not undelivered(maxi))
         project.let(f"{maxi_done}-local", f"{maxi_held}-local", f"{mini_held}-mini")
-        _, said = run.communicate(timeout=60)
+        _, said = run.communicate(timeout=120)
         assert run.returncode == 0, said
         assert re.search("mini: .*(was silent|not responding)", said)
 
@@ -78,12 +78,12 @@ def test_who_is_cut_off_keeps_its_jobs_until_it_is_back_or_is_abandoned(
         wait_until(lambda: not executors_of(mini) and maxi.pids() == [])
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 def test_jobs_that_may_run_twice_go_to_another_host_after_seconds_of_silence(
     cable: Cable, mini: SshHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with far_project(tmp_path, monkeypatch, [mini], jobs=6) as project:
-        project.describe(["local", "mini"], run="idempotent = true")
+        project.describe(["local", "mini"], run="idempotent = true", silence="3s")
         project.hold(*(f"{number}-{host}" for number in range(6) for host in ("local", "mini")))
         run = project.start("run")
         project.wait_for_begun(4)
@@ -94,10 +94,10 @@ def test_jobs_that_may_run_twice_go_to_another_host_after_seconds_of_silence(
         project.wait_for_begun(8)
         wait_until(lambda: project.output(done).exists())
         cable.mend()
-        wait_until(lambda: not jobs_of(mini) and not undelivered(mini), seconds=60)
+        wait_until(lambda: not jobs_of(mini) and not undelivered(mini))
         assert len(executors_of(mini)) == 1, "it goes on working"
         project.let(f"{held}-local")
-        _, said = run.communicate(timeout=60)
+        _, said = run.communicate(timeout=120)
         assert run.returncode == 0, said
         assert project.made() == ["local"] * 6
         assert project.noted("end")[held] == ["local"]

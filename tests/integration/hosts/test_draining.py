@@ -16,6 +16,8 @@ from tests.services.sshd import SshHost, mini
 
 __all__ = ["mini"]
 
+pytestmark = pytest.mark.timeout(300)
+
 
 @pytest.fixture
 def project(mini: SshHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarProject]:
@@ -43,7 +45,7 @@ def test_a_drained_host_ends_what_it_runs_and_its_executor_and_can_be_brought_ba
     assert run.poll() is None
 
     assert project.minions("hosts", "resume", "mini").returncode == 0
-    _, said = run.communicate(timeout=60)
+    _, said = run.communicate(timeout=120)
     assert run.returncode == 0, said
     assert "it is started again" not in said, "it has not ended by itself"
     assert project.made() == ["mini"] * 6
@@ -61,7 +63,7 @@ def test_a_killed_agent_costs_nothing(project: FarProject, mini: SshHost) -> Non
     wait_until(lambda: agents_of(mini) not in ([], [agent]))
     assert len(jobs_of(mini)) == 2
     project.let(*range(6))
-    _, said = run.communicate(timeout=60)
+    _, said = run.communicate(timeout=120)
     assert run.returncode == 0, said
     assert "mini: the connection ended" in said
     assert list(project.noted("begin").values()) == list(project.noted("end").values()) == [["mini"]] * 6

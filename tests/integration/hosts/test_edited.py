@@ -15,6 +15,8 @@ from tests.services.sshd import Cable, SshHost, cable, ssh_host
 
 __all__ = ["cable"]
 
+pytestmark = pytest.mark.timeout(300)
+
 
 @pytest.fixture
 def mini(cable: Cable) -> Iterator[SshHost]:
@@ -30,12 +32,12 @@ def project(mini: SshHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
 def begin_and_kill(project: FarProject) -> None:
     """Two jobs on each host, two wait, and nobody coordinates them any more."""
-    project.describe(["local", "mini"])
+    project.describe(["local", "mini"], silence="3s")
     project.hold(*range(6))
     run = project.start("run")
     project.wait_for_begun(4)
     project.coordinator().kill()
-    run.communicate(timeout=30)
+    run.communicate(timeout=120)
 
 
 def edit(project: FarProject, pattern: str, new: str) -> None:
@@ -60,9 +62,9 @@ def test_what_hosts_run_is_not_begun_a_second_time_on_other_terms(
     assert project.on("mini") == theirs
     assert "begun: 4; they end on the terms of the run before" in str(project.status()["notes"])
     cable.mend()
-    wait_until(lambda: project.output(theirs[0]).exists(), seconds=60)
+    wait_until(lambda: project.output(theirs[0]).exists())
     project.let(theirs[1])
-    _, said = run.communicate(timeout=60)
+    _, said = run.communicate(timeout=120)
     assert run.returncode == 0, said
     assert {len(hosts) for hosts in project.noted("begin").values()} == {1}, "nothing ran twice"
     assert project.made() == ["mini" if number in theirs else "local" for number in range(6)]
@@ -76,7 +78,7 @@ def test_what_is_not_wanted_any_more_is_neither_waited_for_nor_in_the_way(mini: 
     edit(project, "stop = 6", "stop = 3")
     run = project.start("run")
     project.let(0, 1, 2)
-    _, said = run.communicate(timeout=60)
+    _, said = run.communicate(timeout=120)
     assert run.returncode == 0, said
     assert project.noted("end")[3] == []
     edit(project, "stop = 3", "stop = 6")

@@ -16,6 +16,8 @@ from tests.services.sshd import SshHost, mini
 
 __all__ = ["mini"]
 
+pytestmark = pytest.mark.timeout(300)
+
 OUTPUT_BYTES = 100_000
 WRITE = f'head -c {OUTPUT_BYTES} /dev/zero | tr "\\\\0" "{{{{index}}}}" > {{{{output}}}}'
 PROJECT_BYTES = 400_000_000  # PostgreSQL takes most of it
@@ -68,7 +70,7 @@ def test_outputs_that_find_no_room_wait_for_it_and_the_next_run_brings_them_with
             assert len(whole(project)) == len(list(results.iterdir())) == 2
             assert run.poll() is None
             assert project.minions("stop").returncode == 0
-            _, said = run.communicate(timeout=20)
+            _, said = run.communicate(timeout=120)
             (late, _) = sorted(set(range(4)) - set(whole(project)))
             assert f"results/{late}.txt cannot be written: no space left on device. Mend that" in said
 
@@ -98,7 +100,7 @@ def test_a_disk_without_any_room_is_told_and_the_run_goes_on_when_there_is_some(
         wait_until(lambda: sum(map(len, project.noted("end").values())) >= 2)
         assert whole(project) == []
         filler.unlink()
-        _, said = run.communicate(timeout=90)
+        _, said = run.communicate(timeout=120)
         assert run.returncode == 0, said
         assert whole(project) == [0, 1, 2, 3]
         assert list(project.noted("begin").values()) == [["mini"]] * 4

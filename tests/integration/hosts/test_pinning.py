@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from minions.domain.errors import ValidationFailed
+from minions.hosts.faults import CheckoutRefused
 from minions.hosts.pinning import DirtyTree, PinnedRun, pin_run
 from minions.hosts.project_file import read_project
 from minions.hosts.run_directory import RunDirectory
-from tests.integration.hosts.projects import commit, write
+from tests.integration.hosts.projects import commit, run_git, write
 
 TABLE = """
 [run]
@@ -118,4 +119,12 @@ async def test_another_input_is_another_job(root: Path) -> None:
     assert not set(ids(first)) & set(ids(await pinned(root)))
     (root / "data" / "big.bin").unlink()
     with pytest.raises(ValidationFailed, match="no such file"):
+        await pinned(root)
+
+
+async def test_what_no_host_could_check_out_is_refused_before_anything_starts(root: Path) -> None:
+    first = run_git(root, "rev-parse", "HEAD")
+    run_git(root, "update-index", "--add", "--cacheinfo", f"160000,{first},libs/other")
+    run_git(root, "commit", "--quiet", "--message", "with a submodule")
+    with pytest.raises(CheckoutRefused, match="cannot be brought to any host: libs/other: submodules"):
         await pinned(root)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from minions.executor.commands.standing import read_standing
 from minions.runtime.locks import lock_holder
 from tests.integration.hosts.own_project import OwnProject, wait_until
 from tests.integration.hosts.projects import commit, run_git
+
+pytestmark = pytest.mark.timeout(300)
 
 
 def test_a_worktree_that_another_clone_has_removed_is_made_again(tmp_path: Path) -> None:
@@ -37,7 +41,7 @@ def test_a_worktree_that_another_clone_has_removed_is_made_again(tmp_path: Path)
         )
 
         assert first.minions("hosts", "resume", "local").returncode == 0
-        _, said = run.communicate(timeout=30)
+        _, said = run.communicate(timeout=120)
         assert run.returncode == 0, said
         assert "local: its worktree was removed; it is made again" in said
         first.assert_whole()

@@ -15,6 +15,8 @@ import pytest
 from tests.integration.hosts.own_project import OwnProject, wait_until
 from tests.integration.hosts.projects import commit, run_git, write
 
+pytestmark = pytest.mark.timeout(300)
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[OwnProject]:
@@ -127,20 +129,33 @@ def test_a_job_that_fails_is_tried_again_and_told_with_what_it_said(project: Own
     assert "it broke here: 2" in project.minions("explain", "2").stdout
 
 
+def test_many_failures_are_a_few_lines_and_counted_by_reason(project: OwnProject) -> None:
+    project.jobs = 30
+    project.make()
+    commit(project.root, {"job.py": "raise SystemExit('it broke')\n"})
+    done = project.minions("run")
+    assert done.returncode == 5, done.stderr
+    lines = done.stderr.splitlines()
+    assert sum(" failed on local (attempt 1): " in line for line in lines) == 20
+    assert sum(int(line.split()[0]) for line in lines if " more attempt" in line) == 10
+    assert "30 jobs failed: 30 command_failed." in lines
+    assert len(project.minions("ledger", "--failed", "--quiet").stdout.splitlines()) == 30
+
+
 def test_a_killed_coordinator_costs_nothing_that_was_finished(project: OwnProject, tmp_path: Path) -> None:
     wait = tmp_path / "wait"
     project.jobs = 6
-    project.make(more={"WAIT": str(wait)})
-    run = project.start("run")
-    wait_until(lambda: project.output(1).exists())
     wait.touch()
-    coordinator = project.coordinator()
-    wait_until(lambda: len(list(tmp_path.glob("wait.*"))) > 0 or project.output(5).exists())
-    coordinator.kill()
-    _, said = run.communicate(timeout=30)
+    project.make(more={"WAIT": str(wait), "WAIT_FROM": "2"})
+    run = project.start("run")
+    wait_until(lambda: project.output(0).exists() and project.output(1).exists())
+    wait_until(lambda: len(list(tmp_path.glob("wait.*"))) == 2)
+    project.coordinator().kill()
+    _, said = run.communicate(timeout=120)
     assert run.returncode == 1
     assert "was killed" in said
     delivered = [number for number in range(6) if project.output(number).exists()]
+    assert delivered == [0, 1]
     stamps = {number: project.output(number).stat().st_mtime_ns for number in delivered}
     wait.unlink()
     again = project.minions("run")
@@ -155,36 +170,41 @@ def test_a_killed_coordinator_costs_nothing_that_was_finished(project: OwnProjec
     assert project.ran() == []
 
 
-def test_one_run_at_a_time_which_can_be_left_watched_again_and_stopped(project: OwnProject, tmp_path: Path) -> None:
-    wait = tmp_path / "wait"
-    wait.touch()
-    project.make(more={"WAIT": str(wait)})
-    first = project.start("run", "--on-interrupt", "detach")
-    wait_until(lambda: list(tmp_path.glob("wait.*")))
-    second = project.minions("run")
-    assert second.returncode == 1
-    assert "already runs in this project" in second.stderr
-    first.send_signal(signal.SIGINT)
-    _, said = first.communicate(timeout=20)
-    assert first.returncode == 130
-    assert "the run goes on" in said
-    coordinator = project.coordinator()
-    assert coordinator.is_running()
-    assert "a run goes on" in project.minions("run", "--jobs", "1").stderr
-
+def pause_and_resume(project: OwnProject) -> None:
     def host() -> dict[str, object]:
         return project.json("hosts", "ls")["data"][0]
 
     assert "is paused" in project.minions("hosts", "pause", "local").stderr
     assert project.minions("hosts", "slots", "local", "1").returncode == 0
     wait_until(lambda: host()["state"] == "paused")
-    assert (host()["slots"], host()["running"]) == (1, 2), "what runs is not stopped"
+    wait_until(lambda: (host()["slots"], host()["running"]) == (1, 2))  # what runs is not stopped
     assert project.minions("hosts", "drain", "nobody").returncode == 4
     assert project.minions("hosts", "resume", "local").returncode == 0
 
+
+def test_one_run_at_a_time_which_can_be_left_watched_again_and_stopped(project: OwnProject, tmp_path: Path) -> None:
+    wait = tmp_path / "wait"
+    wait.touch()
+    project.make(more={"WAIT": str(wait)})
+    first = project.start("run", "--on-interrupt", "detach")
+    wait_until(lambda: len(list(tmp_path.glob("wait.*"))) == 2)
+    second = project.minions("run")
+    assert second.returncode == 1
+    assert "already runs in this project" in second.stderr
+    first.send_signal(signal.SIGINT)
+    _, said = first.communicate(timeout=120)
+    assert first.returncode == 130
+    assert "the run goes on" in said
+    coordinator = project.coordinator()
+    assert coordinator.is_running()
+    assert "a run goes on" in project.minions("run", "--jobs", "1").stderr
+    pause_and_resume(project)
+
     third = project.start("run")
+    assert third.stderr is not None
+    assert third.stderr.readline(), "it watches the run; else it would begin one of its own after the stop"
     assert project.minions("stop").returncode == 0
-    assert third.wait(20) == 130
+    assert third.wait(120) == 130
     project.assert_nothing_runs()  # not the jobs that ran either
     assert "Nothing of this project runs" in project.minions("stop").stderr
 
@@ -217,6 +237,17 @@ slots = 2
     write(project.root, {"data/big.bin": b"other"})
     assert project.minions("run").returncode == 0
     assert (project.root / "out" / "b" / "copy").read_bytes() == b"other", "another input is another job"
+
+
+def test_why_no_host_can_work_is_said_once_and_at_the_end(project: OwnProject) -> None:
+    project.make()
+    project.configure(run='setup = ["sh", "-c", "echo no compiler here >&2; exit 1"]')
+    done = project.minions("run")
+    assert done.returncode == 1
+    assert "No host can work" in done.stderr
+    *before, end = [line for line in done.stderr.splitlines() if "no compiler here" in line]
+    assert end.startswith("error local: ")
+    assert len(before) == 1, "it is tried again, and fails in the same way"
 
 
 def test_what_is_wrong_in_the_file_is_said_with_its_line_before_anything_starts(project: OwnProject) -> None:

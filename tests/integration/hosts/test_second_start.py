@@ -13,6 +13,8 @@ from tests.services.sshd import SshHost, mini
 
 __all__ = ["mini"]
 
+pytestmark = pytest.mark.timeout(300)
+
 
 @pytest.fixture
 def project(mini: SshHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarProject]:
@@ -24,7 +26,7 @@ def test_a_job_that_hangs_is_done_elsewhere_and_stopped_where_it_hangs(project: 
     project.describe(["mini", "local"], run="idempotent = true\nsecond_start = true", slots=1)
     project.hold(3)
     run = project.start("run")
-    wait_until(lambda: len(project.noted("begin")[3]) == 2, seconds=60)
+    wait_until(lambda: len(project.noted("begin")[3]) == 2)
     first, second = project.noted("begin")[3]
     assert {first, second} == {"mini", "local"}
     assert "mini" in project.minions("ledger").stdout.splitlines()[-1]
@@ -32,7 +34,7 @@ def test_a_job_that_hangs_is_done_elsewhere_and_stopped_where_it_hangs(project: 
     assert (row["state"], row["host"], row["second_host"]) == ("running", first, second)
     project.hold(f"3-{first}")
     project.let(3)
-    _, said = run.communicate(timeout=60)
+    _, said = run.communicate(timeout=120)
     assert run.returncode == 0, said
     assert f"job 3 has run longest: it was started on {second} as well" in said
     assert project.made()[3] == second

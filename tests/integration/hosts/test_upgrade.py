@@ -24,7 +24,7 @@ def executor_lock(project: OwnProject) -> Path:
     return lock
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_jobs_of_the_earlier_version_are_neither_lost_nor_run_twice(project: OwnProject, tmp_path: Path) -> None:
     """The executor that runs is made to be of another version by what it says of itself."""
     wait = tmp_path / "wait"
@@ -33,7 +33,7 @@ def test_jobs_of_the_earlier_version_are_neither_lost_nor_run_twice(project: Own
     first = project.start("run")
     wait_until(lambda: len(list(tmp_path.glob("wait.*"))) == 2)
     project.coordinator().kill()
-    first.communicate(timeout=30)
+    first.communicate(timeout=120)
     lock = executor_lock(project)
     said = json.loads(lock.read_text())
     with lock.open("r+") as file:  # the same file: it is locked
@@ -43,7 +43,7 @@ def test_jobs_of_the_earlier_version_are_neither_lost_nor_run_twice(project: Own
     wait_until(lambda: "is replaced when its jobs have ended" in telling(project))
     assert json.loads(lock.read_text())["pid"] == said["pid"]
     wait.unlink()
-    _, said_last = run.communicate(timeout=60)
+    _, said_last = run.communicate(timeout=120)
     assert run.returncode == 0, said_last
     project.assert_whole()
     assert project.ran() == [0, 1, 2, 3], "each was run once"

@@ -10,6 +10,8 @@ import pytest
 
 from tests.integration.hosts.own_project import OwnProject
 
+pytestmark = pytest.mark.timeout(300)
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[OwnProject]:

@@ -6,7 +6,8 @@ import asyncio
 import hashlib
 import itertools
 import json
-from collections.abc import Iterable
+import time
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ import httpx
 from minions.server.deployment import Deployment
 from minions.server.settings import ServerSettings
 
+PATIENCE_SECONDS = 60.0  # for what other loops and processes do, on a machine that is busy with other tests
 _instances = itertools.count(1)
 
 
@@ -103,13 +105,19 @@ async def show(client: httpx.AsyncClient, task: str) -> dict[str, Any]:
 
 async def until(client: httpx.AsyncClient, task: str, *states: str) -> dict[str, Any]:
     """The task once it is in one of these states."""
-    found: dict[str, Any] = {}
-    for _ in range(400):
-        found = await show(client, task)
-        if found["state"] in states:
-            return found
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while (found := await show(client, task))["state"] not in states:
+        said = f"task {task} is {found['state']} ({found['state_reason']}), not one of {states}"
+        assert time.monotonic() < deadline, said
         await asyncio.sleep(0.02)
-    raise AssertionError(f"task {task} is {found['state']} ({found['state_reason']}), not one of {states}")
+    return found
+
+
+async def eventually(holds: Callable[[], Awaitable[object]]) -> None:
+    """Wait until it holds: for what background loops do, which tell nobody. Raises TimeoutError."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not await holds():  # noqa: ASYNC110 -- there is no event for it
+            await asyncio.sleep(0.02)
 
 
 async def ledger(served: Served, task: str) -> list[tuple[str, str]]:

@@ -12,10 +12,22 @@ import pytest
 from minions.domain.errors import Unavailable
 from minions.domain.names import number_of
 from minions.objects.keys import manifest_key
+from minions.server import acquiring as desk
 from minions.server.actions import acquire_subtask as acquiring
 from minions.store import acquirements
 from tests.integration.server.conftest import DeploymentFactory
-from tests.integration.server.driving import LINE_BYTES, Served, ledger, ok, problem, show, submit, until, upload
+from tests.integration.server.driving import (
+    LINE_BYTES,
+    Served,
+    eventually,
+    ledger,
+    ok,
+    problem,
+    show,
+    submit,
+    until,
+    upload,
+)
 
 
 async def test_a_task_from_submission_to_manifest(served: Served) -> None:
@@ -47,17 +59,31 @@ async def test_a_task_from_submission_to_manifest(served: Served) -> None:
 
 
 async def test_a_long_poll_is_woken_by_a_submission_here_and_in_another_process(
-    deployment_factory: DeploymentFactory,
+    deployment_factory: DeploymentFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(desk, "_SLOW_POLL_SECONDS", 600.0)  # it would find the work as well
     one, two = await deployment_factory(), await deployment_factory()
+    waits = [note_wait(served, monkeypatch) for served in (one, two)]
     polls = [asyncio.create_task((await served.executor()).acquire(wait_seconds=30)) for served in (one, two)]
-    await asyncio.sleep(0.3)
-    clock = asyncio.get_running_loop()
-    started = clock.time()
-    await submit(one.client, 4)
-    got = await asyncio.gather(*polls)
-    assert clock.time() - started < 3  # well before the slow poll of 5 s
+    for waiting in waits:
+        await waiting.wait()
+    async with asyncio.timeout(25):  # well before the polls end by themselves
+        await submit(one.client, 4)
+        got = await asyncio.gather(*polls)
     assert sorted(held["subtask_id"] for held in got if held) == [0, 1]
+
+
+def note_wait(served: Served, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Set as soon as a poll has found nothing, and waits."""
+    doorbell, waiting = served.deployment.doorbell, asyncio.Event()
+    wait = doorbell.wait
+
+    async def noted(ring: asyncio.Event, seconds: float) -> bool:
+        waiting.set()
+        return await wait(ring, seconds)
+
+    monkeypatch.setattr(doorbell, "wait", noted)
+    return waiting
 
 
 async def test_reasons_say_why_nothing_is_handed_out(served: Served) -> None:
@@ -188,7 +214,7 @@ async def test_releases_never_count_and_faults_do(served: Served) -> None:
         assert held["attempt"] == 0
         await ok(worker.say("release", acquirement=held["acquirement"], reason="the owner is back"))
     for attempt in range(3):
-        held = await worker.acquire(wait_seconds=5)
+        held = await worker.acquire(wait_seconds=30)
         assert held is not None
         assert held["attempt"] == attempt
         await ok(worker.say("fail", acquirement=held["acquirement"], code="engine_failed", message="no luck"))
@@ -275,10 +301,11 @@ async def test_who_hangs_up_while_it_is_handed_something_loses_it_at_once(
     call.cancel()
     await asyncio.gather(call, return_exceptions=True)
     go_on.set()
-    for _ in range(100):
-        if (await show(served.client, task["id"]))["subtasks"]["queued"]:
-            break
-        await asyncio.sleep(0.02)
+
+    async def is_back() -> bool:
+        return bool((await show(served.client, task["id"]))["subtasks"]["queued"])
+
+    await eventually(is_back)
     assert await ledger(served, task["id"]) == [("released", "not_delivered")]
 
 

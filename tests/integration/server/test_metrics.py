@@ -77,6 +77,8 @@ async def test_what_executors_give_back_is_counted(served: Served) -> None:
     for _ in range(2):
         await ok(worker.say("release", acquirement=released["acquirement"], reason="someone sat down at this Mac"))
     await ok(worker.say("fail", acquirement=failed["acquirement"], code="engine_failed", message="x"))
+    async with served.deployment.database.connection() as connection:  # however long the test takes
+        await connection.execute("UPDATE minion_subtask_queue SET not_before = not_before + interval '1 hour'")
     after = await scrape(served.client)
     assert of(after, "minions_subtasks_released_total", reason="executor") == 1
     assert of(after, "minions_subtask_faults_total", code="engine_failed") == 1
@@ -208,6 +210,7 @@ async def test_scrapes_share_one_look_at_the_database(served: Served, monkeypatc
         return await read(connection)
 
     monkeypatch.setattr(metrics, "read_standing", counted)
+    monkeypatch.setattr(metrics, "_FRESH_SECONDS", 600.0)
     for _ in range(5):
         await scrape(served.client)
     assert len(looks) == 1

@@ -18,7 +18,7 @@ from tests.services.s3 import S3Service
 _HERE = Path(__file__).parent
 _ROOT = _HERE.parents[2]
 _FILLED = 4
-_SECONDS = 100
+_SECONDS = 300
 _GENERATED = re.compile(r"(\d+) generated")
 
 
@@ -31,7 +31,7 @@ def s3_environment(s3: S3Service, monkeypatch: pytest.MonkeyPatch) -> S3Service:
 
 
 def _client(url: str) -> httpx.AsyncClient:
-    return httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {ADMIN}"}, timeout=30)
+    return httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {ADMIN}"}, timeout=60)
 
 
 async def _fill(url: str) -> None:
@@ -39,10 +39,10 @@ async def _fill(url: str) -> None:
     async with _client(url) as client:
         hand = await asyncio.to_thread(HandExecutor, url)
         done = await submit(client, 6, task_name="done")
-        await asyncio.to_thread(hand.work_off, 3)
+        assert await asyncio.to_thread(hand.work_off, 3) == 3
         await until(client, done["id"], "completed")
         under_way = await submit(client, 6, task_name="under-way")
-        await asyncio.to_thread(hand.work_off, 1)
+        assert await asyncio.to_thread(hand.work_off, 1) == 1
         cancelled = await submit(client, 4, task_name="cancelled", priority=200)
         await ok(client.post(f"/api/v1/tasks/{cancelled['id']}/cancel"))
         waiting = await submit(client, 4, task_name="waiting")

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from minions.domain.errors import AccessDenied
+from minions.domain.errors import AccessDenied, FieldError
 from minions.server import readiness
 from minions.store.database import connect
 from tests.integration.server.driving import Served, fields, problem
@@ -45,10 +45,16 @@ async def test_all_that_is_missing_is_named_at_once(
 
 
 async def test_an_object_store_that_hangs_is_not_waited_for(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    look = readiness.Readiness._look_at_objects  # pyright: ignore[reportPrivateUsage]  # only its patience is shorter
+
     async def hangs(_: object) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(readiness, "_PATIENCE_SECONDS", 1.0)
+    async def impatiently(found: readiness.Readiness) -> list[FieldError]:
+        monkeypatch.setattr(readiness, "_PATIENCE_SECONDS", 0.2)
+        return await look(found)
+
+    monkeypatch.setattr(readiness.Readiness, "_look_at_objects", impatiently)
     monkeypatch.setattr(type(served.deployment.objects), "check_writable", hangs)
     assert fields(await problem(served.client.get("/readyz"), 503)) == {"objects": "unavailable"}
 

@@ -20,8 +20,10 @@ from minions.store.database import Database
 from tests.integration.server.conftest import DeploymentFactory
 from tests.integration.server.driving import (
     LINE_BYTES,
+    PATIENCE_SECONDS,
     Served,
     Worker,
+    eventually,
     fields,
     lines,
     ok,
@@ -55,14 +57,12 @@ def even(rows: int) -> list[tuple[int, int]]:
 
 
 async def _patient(worker: Worker, verb: str, **said: Any) -> Any:
-    """As an executor does it: what is unavailable is asked again."""
-    for _ in range(200):
-        answer = await worker.say(verb, **said)
-        if answer.status_code != 503:
-            return await ok(_value(answer))
-        assert answer.headers["retry-after"]
-        await asyncio.sleep(0.05)
-    raise AssertionError("the server did not recover")
+    """As an executor does it: what is unavailable is asked again. Raises TimeoutError."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while (answer := await worker.say(verb, **said)).status_code == 503:
+            assert answer.headers["retry-after"]
+            await asyncio.sleep(0.05)
+    return await ok(_value(answer))
 
 
 async def _value(answer: Any) -> Any:
@@ -96,10 +96,11 @@ async def test_postgresql_restarts_in_the_middle(served: Served, postgres: Postg
     async with served.deployment.database.connection() as connection:
         # What was acquired in the moment of the restart, and never heard of, goes back after a minute.
         await connection.execute("UPDATE minion_subtask_acquirement SET acquired_at = now() - interval '2 minutes'")
-    for worker in workers:
-        await _patient(worker, "heartbeat", state="idle")
-        await work(worker)
-    finished = await until(served.client, task["id"], "completed")
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while (finished := await show(served.client, task["id"]))["state"] != "completed":
+            for worker in workers:
+                await _patient(worker, "heartbeat", state="idle")
+                await work(worker)
     assert (finished["subtasks"]["done"], finished["rows"]["ok"]) == (30, 60)
     assert (await served.client.get("/readyz")).status_code == 200
 
@@ -149,7 +150,8 @@ async def test_a_splitter_that_is_killed_is_followed_by_another(
         assert (await show(one.client, task["id"]))["state"] == "splitting"
     two = await deployment_factory(background=False)
     last = Splitter(two.deployment)
-    assert await last._split_if_free(number)  # pyright: ignore[reportPrivateUsage]
+    # PostgreSQL frees the lock of the one that was killed when it notices that its connection is gone.
+    await eventually(lambda: last._split_if_free(number))  # pyright: ignore[reportPrivateUsage]
     assert (await show(two.client, task["id"]))["state"] == "running"
     assert await all_ranges(two, task["id"]) == even(40) + even(60)
 
@@ -166,10 +168,9 @@ async def test_two_splitters_on_one_task_make_every_subtask_once(
     with_lock = (each._split_if_free(number) for each in splitters[:2])  # pyright: ignore[reportPrivateUsage]
     without = splitters[2]._split(number)  # pyright: ignore[reportPrivateUsage]
     await asyncio.gather(*with_lock, without)
-    for _ in range(5):
-        if (await show(served.client, task["id"]))["state"] == "running":
-            break
-        await splitters[0]._split_if_free(number)  # pyright: ignore[reportPrivateUsage]
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while (await show(served.client, task["id"]))["state"] != "running":
+            await splitters[0]._split_if_free(number)  # pyright: ignore[reportPrivateUsage]
     assert await all_ranges(served, task["id"]) == even(100)
 
 
@@ -182,10 +183,10 @@ async def test_cancelling_while_it_is_split(
     splitter = Splitter(served.deployment)
     append = splitter._append  # pyright: ignore[reportPrivateUsage]
 
-    async def cancel_first(task_id: int, first: int, *rest: Any) -> bool:
+    async def cancel_first(found: Any, first: int, *rest: Any) -> bool:
         if first > 20:
             await ok(served.client.post(f"/api/v1/tasks/{task['id']}/cancel"))
-        return await append(task_id, first, *rest)
+        return await append(found, first, *rest)
 
     monkeypatch.setattr(splitter, "_append", cancel_first)
     await splitter._split_if_free(number_of("tsk", task["id"]))  # pyright: ignore[reportPrivateUsage]
@@ -249,7 +250,7 @@ async def test_a_task_that_ends_before_all_is_split_never_looks_whole(
 
     def detect_late(source: ByteSource, *rest: Any) -> Any:
         if source.name == "bad.jsonl":
-            assert may_go_on.wait(20)
+            assert may_go_on.wait(PATIENCE_SECONDS)
             raise InputUnreadable("bad.jsonl is cut")
         return detect(source, *rest)
 
@@ -274,14 +275,15 @@ async def test_more_requests_than_connections_are_served_and_a_full_pool_says_so
     deployment_factory: DeploymentFactory,
 ) -> None:
     served = await deployment_factory(connections=2)
+    pool: Database = served.deployment.database
+    pool.patience_seconds = PATIENCE_SECONDS
     task = await submit(served.client, 4)
     answers = await asyncio.gather(*(served.client.get(f"/api/v1/tasks/{task['id']}") for _ in range(100)))
     assert {answer.status_code for answer in answers} == {200}
-    pool: Database = served.deployment.database
-    pool.patience_seconds = 0.3
     async with pool.connection(), pool.connection():
-        waiting = asyncio.create_task(served.client.get(f"/api/v1/tasks/{task['id']}"))
-        found = await problem(waiting, 503)
+        pool.patience_seconds = 0.3
+        found = await problem(served.client.get(f"/api/v1/tasks/{task['id']}"), 503)
+        pool.patience_seconds = PATIENCE_SECONDS
     assert found["code"] == "unavailable"
     await show(served.client, task["id"])
 

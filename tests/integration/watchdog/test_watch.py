@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
@@ -20,11 +21,14 @@ from tests.contracts.store.world import LANE, add_executor, add_task, broken, pl
 from tests.services.postgres import PostgresService
 
 LEASE = 90.0
+PATIENCE_SECONDS = 60.0  # for what another task does, on a machine that is busy with other tests
 
 
 async def serving_for(connection: Connection, seconds: float) -> None:
+    """And for a minute to come: no server runs here that would say so again."""
     await connection.execute(
-        "UPDATE minion_deployment SET server_seen_at = now(), serving_since = now() - make_interval(secs => $1)",
+        "UPDATE minion_deployment SET server_seen_at = now() + interval '1 minute', "
+        "serving_since = now() - make_interval(secs => $1)",
         seconds,
     )
 
@@ -58,7 +62,7 @@ async def test_what_a_silent_executor_holds_goes_back(connection: Connection) ->
     await connection.add_listener(acquirements.CHANNEL, hear)
     given = await release_silent(connection, LEASE)
     assert [each.queued for each in given] == [True, True]
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await heard.wait()
     assert await broken(connection) == []
     assert len((await places(connection, task))["queued"]) == 3
@@ -67,7 +71,10 @@ async def test_what_a_silent_executor_holds_goes_back(connection: Connection) ->
     assert [(row["executor_id"], row["entry"], row["reason"], row["losses"]) for row in rows] == [
         (silent, "lost", "executor_silent", 1)
     ] * 2
-    assert {row["message"] for row in rows} == {"no sign of life for 120 s"}
+    (message,) = {row["message"] for row in rows}
+    said = re.fullmatch(r"no sign of life for (\d+) s", message)
+    assert said is not None
+    assert LEASE + 30 <= int(said[1]) < LEASE + 90
     states = {each.executor_id: each.state for each in await executors.list_executors(connection)}
     assert (states[silent], states[well]) == ("offline", "starting")
     assert await release_silent(connection, LEASE) == []
@@ -75,21 +82,21 @@ async def test_what_a_silent_executor_holds_goes_back(connection: Connection) ->
 
 async def test_silence_while_the_server_was_away_is_nobodys_fault(connection: Connection) -> None:
     await one_silent(connection)
-    await serving_for(connection, LEASE - 1)  # it came back a short while ago
+    await serving_for(connection, LEASE - 30)  # it came back a short while ago
     assert await release_silent(connection, LEASE) == []
     await connection.execute("UPDATE minion_deployment SET server_seen_at = now() - interval '6 seconds'")
     assert await release_silent(connection, LEASE) == []  # it is away now
     await access.note_serving(connection, LEASE)
-    assert await access.serving_seconds(connection, LEASE) < 1  # a gap: counted anew
+    assert await access.serving_seconds(connection, LEASE) < LEASE - 30  # a gap: counted anew
     assert await release_silent(connection, LEASE) == []
     await serving_for(connection, LEASE + 1)
     assert len(await release_silent(connection, LEASE)) == 2
 
 
 async def test_under_a_short_lease_a_short_absence_of_the_server_is_noticed(connection: Connection) -> None:
-    lease = 3.0
+    lease = 12.0
     _, silent, _ = await one_silent(connection)
-    await connection.execute("UPDATE minion_deployment SET server_seen_at = now() - interval '1.5 seconds'")
+    await connection.execute("UPDATE minion_deployment SET server_seen_at = now() - interval '4.5 seconds'")
     assert await release_silent(connection, lease) == []  # it is away now
     await access.note_serving(connection, lease)
     assert await access.serving_seconds(connection, lease) < lease  # a gap: counted anew
@@ -146,7 +153,7 @@ async def test_what_is_stuck_is_reported_and_left_alone(
         assert await finish_stuck(connection, LEASE) == 4
     assert "has 3 subtasks, of which 0 wait, 0 are under way and 0 have ended: 3" in caplog.text
     assert caplog.text.count("3 subtasks should be available and are not") == 2
-    assert "nothing open for 3600 s" in caplog.text
+    assert re.search(r"nothing open for 36\d\d s", caplog.text)
     assert await finish_stuck(connection, LEASE) == 4
     await connection.execute("UPDATE minion_deployment SET server_seen_at = now() - interval '1 hour'")
     assert await finish_stuck(connection, LEASE) == 1, "without a server, waiting is no fault"
@@ -187,19 +194,17 @@ async def watching(url: str) -> AsyncGenerator[asyncio.Task[None]]:
 
 
 async def eventually(found: Callable[[], object]) -> None:
-    for _ in range(200):
-        if found():
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError("it did not come")
+    """Raises TimeoutError."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not found():  # noqa: ASYNC110 -- it is told in a log
+            await asyncio.sleep(0.02)
 
 
 async def released(connection: Connection, task: int) -> None:
-    for _ in range(250):
-        if len((await places(connection, task)).get("queued", [])) == 3:
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError("nothing was released")
+    """Raises TimeoutError."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while len((await places(connection, task)).get("queued", [])) != 3:  # noqa: ASYNC110 -- no event
+            await asyncio.sleep(0.02)
 
 
 async def test_a_standby_takes_over(

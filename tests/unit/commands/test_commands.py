@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -425,6 +426,33 @@ def test_executors_show_state_and_reason(minions: Minions, script: ScriptedServe
         assert said in shown
     assert "nonsense" not in shown
     assert minions("executors", "show", "nobody").code == 4
+
+
+def test_an_executor_that_is_silent_with_work_says_since_when(minions: Minions, script: ScriptedServer) -> None:
+    heard = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
+    silent = EXECUTOR | {"state": "offline", "reason": "no sign of life", "holds": 3, "last_seen_at": heard.isoformat()}
+    script.on("GET", "/api/v1/executors", {"data": [silent], "has_more": False})
+    script.on("GET", f"/api/v1/executors/{EXECUTOR['id']}", silent)
+    server = {"version": "1", "label": "development", "accepts_files": True}
+    told = f"silent since {heard.astimezone():%Y-%m-%d %H:%M}, still holds 3 subtasks"
+    for arguments in (["executors", "ls"], ["executors", "show", EXECUTOR["id"]]):
+        script.on("GET", "/api/v1/server", server | {"watchdog": False})
+        said = minions(*arguments)
+        assert (said.code, told in " ".join(said.out.split())) == (0, True), said.out
+        assert "No watchdog runs" in said.err
+        assert "minions watchdog" in said.err
+        script.on("GET", "/api/v1/server", server | {"watchdog": True})
+        assert minions(*arguments).err == ""
+
+
+def test_a_task_says_who_is_silent_with_it_and_what_to_do(minions: Minions, script: ScriptedServer) -> None:
+    silent = [{"executor": "mac-of-ada", "last_seen_at": "2026-11-20T10:00:00Z", "holds": 1}]
+    script.on("GET", BY_NAME, task_view(silent=silent))
+    shown = " ".join(minions("tasks", "show", "passages").out.split())
+    assert "silent mac-of-ada since 2026-11-20" in shown
+    assert (
+        "still holds 1 subtask; no watchdog runs that would give back what it holds: start `minions watchdog`" in shown
+    )
 
 
 def test_a_tokens_secret_is_the_only_data(minions: Minions, script: ScriptedServer) -> None:

@@ -29,7 +29,7 @@ def _existing() -> dict[str, list[str]]:
     watchdog.pass_failed("prune")
     families = [
         *server_metrics(counters, {"splitter": 0}, set()),
-        *standing_metrics(standing),
+        *standing_metrics(standing, watched=True),
         *(family for family in watchdog.registry.collect() if family.name.startswith("minions_")),
     ]
     found: dict[str, list[str]] = {}

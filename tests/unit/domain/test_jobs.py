@@ -80,8 +80,12 @@ def test_lists_matrices_and_files_name_their_placeholders() -> None:
             "run.range.stop = 3: it must be more than start, which is 3",
         ),
         ({"range": {"stop": True}}, "run.range.stop", "run.range.stop = True: it must be a whole number"),
-        ({"range": {"stop": 2_000_000}}, "run.range.step", "run.range.step = 1: it gives more than 1,000,000 jobs"),
-        ({"list": []}, "run.list", "run.list = []: it must be a list with at least one value"),
+        (
+            {"range": {"stop": 2_000_000}},
+            "run.range.step",
+            "run.range.step = 1: it gives more than 1,000,000 jobs; make it larger",
+        ),
+        ({"list": []}, "run.list", 'run.list = []: it must be a list with at least one value, such as ["a", "b"]'),
         ({"list": ["a", None]}, "run.list[1]", "run.list[1] is missing; it must be a text or a number"),
         (
             {"list": [1], "command": ["run", "{what}"]},

@@ -10,6 +10,7 @@ import pytest
 
 from minions.commands.run_board import BoardPrinter
 from minions.domain.errors import FieldError, MinionsError, ValidationFailed
+from minions.domain.stopping import held_back
 from minions.hosts.board import board, summary
 from minions.hosts.progress import RunProgress
 from minions.hosts.status import Failure, HostStatus, Status, error_document, error_of, read_status, write_status
@@ -41,6 +42,16 @@ def test_the_board() -> None:
         "  ● local  4 of 4 slots  14 done  10.0 jobs/min",
         "  ■ mini   away: ssh cannot reach it: timed out",
         "  ■ job 7 (results/7.json) failed on mini: it ended with code 1",
+    ]
+
+
+def test_what_waits_for_a_cancelled_job_is_told_with_the_way_out() -> None:
+    status = replace(STATUS, held_back=(held_back(1, "mini", "14:02"), held_back(2_000, "maxi", "Fri 14:02")))
+    assert lines(status, 100)[3:7] == [
+        "  ◆ 1 job of before may still run on mini, not heard of since 14:02:",
+        "    it is handed out once mini has stopped it, or after `minions hosts abandon mini`",
+        "  ◆ 2,000 jobs of before may still run on maxi, not heard of since Fri 14:02:",
+        "    they are handed out once maxi has stopped them, or after `minions hosts abandon maxi`",
     ]
 
 

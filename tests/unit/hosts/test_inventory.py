@@ -78,7 +78,7 @@ def test_without_hosts_it_is_this_machine() -> None:
         ('[hosts.mini]\nssh = "mini"\nsilence = 1\n', "line 3: hosts.mini.silence: must be from 3s to 120s"),
         ('[hosts."Mini Mac"]\nssh = "mini"\n', "line 1: hosts.Mini Mac: a host is named by 1 to 63 characters"),
         ('[hosts]\nmini = "compute-mini"\n', "hosts.mini must be a table [hosts.mini]"),
-        ("hosts = 3\n", "hosts must be tables [hosts.NAME]"),
+        ("hosts = 3\n", "line 1: hosts must be tables [hosts.NAME]"),
         ("[hosts]\n", "hosts: name at least one"),
     ],
 )

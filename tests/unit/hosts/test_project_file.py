@@ -106,9 +106,11 @@ def test_jobs_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "jobs.jsonl").write_text("\n")
     assert wrong(tmp_path, text)[0].startswith("line 4: run.jobs: jobs.jsonl has no jobs; write one JSON object")
     (tmp_path / "jobs.jsonl").unlink()
-    assert wrong(tmp_path, text) == ["line 4: run.jobs: jobs.jsonl: no such file or directory"]
+    assert wrong(tmp_path, text) == [
+        "line 4: run.jobs: jobs.jsonl: no such file or directory; it is looked for in the directory of minions.toml"
+    ]
     text = text.replace('"jobs.jsonl"', '"a\\u0000b"')
-    assert wrong(tmp_path, text) == ["line 4: run.jobs: 'a\\x00b': no file can have that name"]
+    assert wrong(tmp_path, text)[0].startswith("line 4: run.jobs: 'a\\x00b': no file can have that name; ")
     assert "line 4: run.jobs = 3: it must name a file" in wrong(tmp_path, text.replace('"a\\u0000b"', "3"))[0]
 
 
@@ -146,7 +148,19 @@ def test_a_file_that_is_not_there_or_no_toml(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match=r"there is no minions\.toml"):
         read_project(tmp_path)
     assert "line 2" in wrong(tmp_path, "[run]\nretries = two\n")[0]
-    assert wrong(tmp_path, "server = 'x'\n") == ["there is no table [run]; it says what shall be run"]
+    way_out = "it says what shall be run, and docs/own-machines.md shows one to start from"
+    assert wrong(tmp_path, "server = 'x'\n") == [f"there is no table [run]; {way_out}"]
+    assert wrong(tmp_path, "\nrun = 3\n") == [f"line 2: run must be a table: write [run]; {way_out}"]
+    (tmp_path / "minions.toml").write_bytes(b"[run]\n\xff\n")
+    with pytest.raises(ValidationFailed, match="byte 6 is no UTF-8; save it as UTF-8"):
+        read_project(tmp_path)
+
+
+def test_one_template_that_makes_the_same_output_again_and_again_is_told_once(tmp_path: Path) -> None:
+    assert wrong(tmp_path, GOOD.replace("{index:02}", "all")) == [
+        "line 5: run.output: jobs 0 and 1 would write the same output 'results/raw/all.json'; put {index}, or another "
+        "placeholder that differs from job to job, into it"
+    ]
 
 
 def test_the_project_is_the_repository_around_the_directory(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from minions.domain.errors import Conflict, MinionsError, NotFound
 from minions.domain.jobs import Job
 from minions.hosts.inventory import Host
 from minions.hosts.recipes import choose
-from minions.hosts.records import JobHistory
 from minions.hosts.replay import replay
 from minions.hosts.resume import Output
 from minions.hosts.run_directory import HostWish, InputFile, Run, RunDirectory, name_of, watching
@@ -143,7 +142,7 @@ def test_what_a_job_had_around_it_on_its_host_is_told_for_a_replay(tmp_path: Pat
 
 def test_an_argument_that_is_no_text_can_be_shown() -> None:
     run = replace(RUN, jobs=((Job(0, ("run", "a\udce9"), "out", {"X": "\ud800"}), "a" * 64),))
-    row = job_row(run, 0, {"a" * 64: JobHistory([])})
+    row = job_row(run, 0, None)
     assert (row["command"], row["environment"]) == (["run", "a\\udce9"], {"X": "\\ud800"})
     assert replay(run, 0, Path("/p"), None).encode().endswith(b"env 'X=\\ud800' run 'a\\udce9'")
 
@@ -152,8 +151,9 @@ def test_what_is_no_longer_a_job_is_told_as_damaged(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path)
     directory.make()
     directory.write_run(replace(RUN, jobs=((Job(0, ("run",), ".minions/run.json", {}), "a" * 64),)))
-    with pytest.raises(MinionsError, match=r"jobs\.jsonl: output '\.minions/run\.json' must not lie in \.minions"):
-        directory.read_run()
+    damaged = r"jobs\.jsonl, line 1: output '\.minions/run\.json' must not lie in \.minions"
+    with pytest.raises(MinionsError, match=damaged):
+        _ = directory.read_run().jobs[0]
 
 
 def test_headers_of_a_log_that_nothing_stands_under_are_left_out() -> None:
@@ -165,5 +165,13 @@ def test_headers_of_a_log_that_nothing_stands_under_are_left_out() -> None:
 def test_a_merge_names_the_outputs_in_order_and_refuses_what_is_not_right() -> None:
     assert merge_command(["m", "{outputs}", "-o", "all"], ["b", "a c"]) == ["m", "b", "a c", "-o", "all"]
     refuse_unless_right(RUN, Verified(tuple(range(10)), (), ()))
-    with pytest.raises(Conflict, match=r"out/1\.txt is changed, out/2\.txt is missing, out/7\.txt is not done and 1"):
-        refuse_unless_right(RUN, Verified((), ((1, Output.CHANGED), (2, Output.MISSING)), (7, 8)))
+    with pytest.raises(Conflict) as few:
+        refuse_unless_right(RUN, Verified((), ((1, Output.CHANGED), (2, Output.MISSING)), (7,)))
+    assert few.value.message.splitlines() == [
+        "nothing was merged:", "  out/1.txt is changed", "  out/2.txt is missing", "  out/7.txt is not done"
+    ]  # fmt: skip
+    many = replace(RUN, jobs=[(Job(index, ("run",), f"out/{index}", {}), "a" * 64) for index in range(5000)])
+    with pytest.raises(Conflict) as cut:
+        refuse_unless_right(many, Verified((), tuple((place, Output.MISSING) for place in range(5000)), ()))
+    said = cut.value.message.splitlines()
+    assert said[20:] == ["  out/19 is missing", "  and 4,980 more; `minions verify --json` lists all"]

@@ -13,8 +13,10 @@ def command(
 ) -> None:
     """List the executors, those that are offline too, each with why it works or does not."""
     from minions.commands.output import Column, age, now, print_json, print_table, state_cell, to_stderr, to_stdout
+    from minions.commands.silence import say_if_unwatched, why
 
-    found = list(options.client(server, token_file).executors())
+    client = options.client(server, token_file)
+    found = list(client.executors())
     if json:
         print_json({"data": [view.model_dump(mode="json") for view in found], "has_more": False})
         return
@@ -44,7 +46,7 @@ def command(
                 view.name,
                 view.owner or "–",
                 state_cell(view.state),
-                view.reason or "–",
+                why(view, moment) or "–",
                 f"{view.holds}",
                 f"{view.rows_last_minute:,}",
                 age(view.last_seen_at, moment),
@@ -52,3 +54,4 @@ def command(
             for view in found
         ],
     )
+    say_if_unwatched(client, found)

@@ -24,14 +24,17 @@ def command(
 ) -> None:
     """Show one executor: its state with the reason and since when, what it holds, what it can run."""
     from minions.commands.output import print_facts, print_json, to_stdout
+    from minions.commands.silence import say_if_unwatched
 
-    view = _find(options.client(server, token_file), executor)
+    client = options.client(server, token_file)
+    view = _find(client, executor)
     if json:
         print_json(view.model_dump(mode="json"))
     elif quiet:
         to_stdout(view.id)
     else:
         print_facts(_facts(view))
+        say_if_unwatched(client, [view])
 
 
 def _find(client: Client, reference: str) -> ExecutorView:
@@ -56,13 +59,14 @@ def _find(client: Client, reference: str) -> ExecutorView:
 
 def _facts(view: ExecutorView) -> list[tuple[str, Any]]:
     from minions.commands.output import age, now, state_cell
+    from minions.commands.silence import why
 
     moment = now()
     facts: list[tuple[str, Any]] = [
         ("executor", [(view.name, "bold"), f"  {view.id}"]),
         ("owner", view.owner or "–"),
         ("state", [state_cell(view.state), f"  for {age(view.since, moment).removesuffix(' ago')}"]),
-        ("why", view.reason or "–"),
+        ("why", why(view, moment) or "–"),
         *[("not given", (reason, "yellow")) for reason in view.idle],
         ("holds", f"{view.holds} subtasks" + (f" of {', '.join(view.current)}" if view.current else "")),
         ("speed", f"{view.rows_last_minute:,} rows in the last minute, {view.parts:,} parts in all"),

@@ -10,17 +10,22 @@ from minions.commands.wishing import HostName
 def command(name: HostName) -> None:
     """Hand the jobs of a host that does not come back to others.
 
-    Only for a host whose jobs do not run any more: a job that still ran there would run twice.
+    Also those that were cancelled and may still run there. Only for a host whose jobs do not run any more: a job that
+    still ran there would run twice.
     """
     from minions.commands.output import counted, to_stderr
     from minions.commands.project import here
 
     when = "" if here().coordinator() is not None else " No run goes on; the next `minions run` runs them."
-    to_stderr(f"{counted(asyncio.run(_abandon(name)), 'job')} of {name} went back to the queue.{when}")
+    given_back, stopped = asyncio.run(_abandon(name))
+    if given_back or not stopped:
+        to_stderr(f"{counted(given_back, 'job')} of {name} went back to the queue.{when}")
+    if stopped:
+        to_stderr(f"No job waits any more for {counted(stopped, 'cancelled job')} of {name}.{when}")
 
 
-async def _abandon(name: str) -> int:
-    """Raises NotFound."""
+async def _abandon(name: str) -> tuple[int, int]:
+    """How many jobs went back, and how many cancelled ones count as run no more. Raises NotFound."""
     from minions.client import calls
     from minions.commands.project import here, reached
     from minions.domain.errors import NotFound
@@ -30,4 +35,5 @@ async def _abandon(name: str) -> int:
         found = [view for view in page.data if view.name == name]
         if not found:
             raise NotFound(f"no executor was ever named {name!r}", hint="`minions hosts ls` lists the hosts.")
-        return sum([(await connection.send(calls.abandon(view.id))).given_back for view in found])
+        answers = [await connection.send(calls.abandon(view.id)) for view in found]
+        return sum(answer.given_back for answer in answers), sum(answer.stopped for answer in answers)

@@ -53,6 +53,8 @@ def _facts(view: TaskView) -> list[tuple[str, Any]]:
         ("state", [state_cell(view.state), "  paused" if view.paused and not view.ended_at else ""]),
         *([("reason", view.state_reason)] if view.state_reason else []),
         *([("waiting", (reason, "yellow")) for reason in view.waiting]),
+        *([("silent", (said, "yellow")) for said in _silent(view)]),
+        *([("held back", (said, "yellow")) for said in _held_back(view)]),
         ("done", done),
         ("rows", _rows(view)),
         *[("", f"{count:,} × {code}") for code, count in _by_count(view.rows.failures)],
@@ -73,6 +75,29 @@ def _facts(view: TaskView) -> list[tuple[str, Any]]:
     if view.input_tokens or view.output_tokens:
         facts.append(("tokens", f"{view.input_tokens:,} in, {view.output_tokens:,} out"))
     return facts + _times(view)
+
+
+def _silent(view: TaskView) -> list[str]:
+    """Who keeps some of it and is heard of no more; told while nobody takes it from them."""
+    from minions.commands.output import counted, now
+    from minions.domain.phrases import clock
+
+    moment = now().astimezone()
+    return [
+        f"{each.executor} since {clock(each.last_seen_at, moment)}, still holds {counted(each.holds, 'subtask')}; "
+        "no watchdog runs that would give back what it holds: start `minions watchdog`"
+        for each in view.silent
+    ]
+
+
+def _held_back(view: TaskView) -> list[str]:
+    """Which of its jobs wait although they could be run, and what ends that."""
+    from minions.commands.output import now
+    from minions.domain.phrases import clock
+    from minions.domain.stopping import why_held_back
+
+    moment = now().astimezone()
+    return [why_held_back(each.jobs, each.executor, clock(each.last_seen_at, moment)) for each in view.held_back]
 
 
 def _need(view: TaskView) -> str:

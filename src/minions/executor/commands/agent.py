@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import time
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from minions.domain.errors import AcquirementLost, DiskFull, MinionsError, Sessi
 from minions.executor.commands import messages
 from minions.executor.commands.control import Control, read_control
 from minions.executor.commands.delivery import Delivery
+from minions.executor.commands.disk_room import DiskRoom
 from minions.executor.commands.messages import Assigned, Session, parse_assignment
 from minions.executor.commands.outbox import Kept
 from minions.executor.commands.run_job import Bench, Failed, GivenUp, Stuck
@@ -32,7 +34,6 @@ _MOST_ASKS = 4
 _MOST_HELD = 1000  # the server is told of 1,024 at most
 _CONTROL_SECONDS = 0.5
 _LOOK_SECONDS = 1.0  # a full disk is looked at again without anything having changed
-_DISK_FULL_SECONDS = 60.0
 _LAST_DELIVERY_SECONDS = 0.5
 _STOPPED = "the executor was stopped"
 
@@ -69,8 +70,7 @@ class Agent:
         self._runs: dict[str, _Run] = {}
         self._hearing = Hearing()
         self._stuck: dict[str, str] = {}
-        self._disk_full: tuple[str, float] | None = None
-        self._filled_disk: set[tuple[str, int]] = set()
+        self._disk_room = DiskRoom()
         self._asks: set[asyncio.Task[None]] = set()
         self._excluding: AbstractSet[str] = frozenset[str]()
         self._hungry = True  # the last answer had a job: there are likely more
@@ -155,11 +155,7 @@ class Agent:
             return self._control.paused or "paused"
         if self._stuck:
             return next(iter(self._stuck.values()))
-        if self._disk_full is not None:
-            if time.monotonic() < self._disk_full[1]:
-                return self._disk_full[0]
-            self._disk_full = None
-        return ""
+        return self._disk_room.refusal
 
     def _asked(self, task: asyncio.Task[None]) -> None:
         self._asks.discard(task)
@@ -183,7 +179,7 @@ class Agent:
             await self._link.pause(self._failed_asks)
             return
         self._failed_asks = 0
-        self._drop_lost(answer.get("lost", ()))
+        self._drop_lost(answer)
         found = answer.get("assignment")
         if found is not None:
             self._hungry = True
@@ -256,11 +252,8 @@ class Agent:
         except SetupFailed as error:
             return Failed(error.code, error.message)
         except DiskFull as error:
-            self._disk_full = (error.message, time.monotonic() + _DISK_FULL_SECONDS)
+            again = self._disk_room.note_full(error.message, assigned.task, assigned.subtask_id)
             self._news.set()
-            # The first time, others may have filled it; what fills it again by itself must not do so for ever.
-            again = (assigned.task, assigned.subtask_id) in self._filled_disk
-            self._filled_disk.add((assigned.task, assigned.subtask_id))
             return Failed("disk_full", error.message) if again else GivenUp(error.message)
         except (NotHere, Unavailable) as error:
             return GivenUp(error.message)
@@ -271,14 +264,23 @@ class Agent:
         self._stuck[acquirement] = reason
         self._news.set()
 
-    def _drop_lost(self, lost: Any) -> None:
-        for acquirement in lost:
+    def _drop_lost(self, answer: Mapping[str, Any]) -> None:
+        """Stop what is not ours any more. What was cancelled stays listed until nothing of it is left here."""
+        awaited = answer.get("stopping", ())
+        for acquirement in answer.get("lost", ()):
             run = self._runs.get(acquirement)
-            if run is not None and run.task is not None and not run.is_lost:
+            if run is None or run.task is None or (run.is_lost and not run.task.done()):
+                continue
+            if not run.is_lost:
                 log.warning("%s is not ours any more: it is stopped", acquirement)
                 run.is_lost = True
                 run.task.cancel()
-                run.task.add_done_callback(lambda _, gone=acquirement: self._forget(gone))
+            run.task.add_done_callback(lambda _, gone=acquirement: self._let_go(gone, gone in awaited))
+
+    def _let_go(self, acquirement: str, is_awaited: bool) -> None:
+        if not (is_awaited and acquirement in self._stuck):
+            self._forget(acquirement)
+            self._news.set()
 
     def _forget(self, acquirement: str) -> None:
         run = self._runs.pop(acquirement, None)
@@ -349,7 +351,7 @@ class Agent:
             said = messages.progress(session, list(self._runs), claim.heard_until)
         found = await self._link.call("heartbeat" if is_heartbeat else "progress", said, 10.0)
         self._hearing.note(claim, found.get("newest"))
-        self._drop_lost(found.get("lost", ()))
+        self._drop_lost(found)
 
     def standing(self) -> Standing:
         """How it is, for people."""

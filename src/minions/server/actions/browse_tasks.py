@@ -47,7 +47,9 @@ async def browse_tasks(
         more = len(found.tasks) > limit
         # One more than wanted says whether there is another page; on the way to newer tasks it is the first.
         page = found.tasks[-limit:] if after is not None else found.tasks[:limit]
-        views = await view_tasks(connection, page, await deployment.tallies.counts(connection, page))
+        views = await view_tasks(
+            connection, page, await deployment.tallies.counts(connection, page), deployment.watched
+        )
     counts = {group: _in_group(found.counts, *members) for group, members in GROUPS.items()}
     return TaskListing(
         views,
@@ -85,4 +87,6 @@ async def active_tasks(deployment: Deployment, token: Token, limit: int) -> list
             before=None,
             limit=limit,
         )
-        return await view_tasks(connection, found, await deployment.tallies.counts(connection, found))
+        return await view_tasks(
+            connection, found, await deployment.tallies.counts(connection, found), deployment.watched
+        )

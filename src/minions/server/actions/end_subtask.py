@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypedDict
 
 from minions.domain.errors import AcquirementLost, ModelUnavailable, NotFound, SessionReplaced
@@ -17,8 +18,10 @@ from minions.server.access import require_all_teams_of
 from minions.server.actions.change_task import end_early
 from minions.server.deployment import Deployment, read_task
 from minions.server.sessions import as_offered
-from minions.store import acquirements, executors, tasks
+from minions.store import acquirements, executors, stopping, tasks
 from minions.store.access import Token
+from minions.store.acquirements import Held
+from minions.store.database import Connection
 from minions.store.executors import Session
 from minions.wire.executor import (
     BeatAnswer,
@@ -39,6 +42,8 @@ async def release_subtask(deployment: Deployment, session: Session, request: Rel
     """
     acquirement_id = number_of("acq", request.acquirement)
     await _give_back(deployment, [GiveBack(acquirement_id, session.executor_id, "released", request.reason)])
+    if _runs_commands(session):
+        await note_stopped(deployment, session.executor_id, [acquirement_id])
 
 
 async def fail_subtask(deployment: Deployment, session: Session, request: FailRequest) -> None:
@@ -100,10 +105,18 @@ async def _end_task(deployment: Deployment, task_id: int, reason: str) -> None:
             await end_early(connection, task_id, TaskState.FAILED, reason)
 
 
-async def abandon_executor(deployment: Deployment, token: Token, executor_id: int) -> int:
+@dataclass(frozen=True, slots=True)
+class Abandoned:
+    """given_back: how many subtasks went back. stopped: cancelled jobs that count as run no more."""
+
+    given_back: int
+    stopped: int
+
+
+async def abandon_executor(deployment: Deployment, token: Token, executor_id: int) -> Abandoned:
     """Give back all that an executor holds, because somebody says that it will not come back, or may be run twice.
 
-    Returns how many subtasks that were. What it sends of them later comes too late. Raises NotFound.
+    What it sends of them later comes too late. Raises NotFound.
     """
     require_all_teams_of(token, "abandons no executor")
     async with deployment.database.transaction() as connection:
@@ -117,7 +130,19 @@ async def abandon_executor(deployment: Deployment, token: Token, executor_id: in
     deployment.counters.add_given_back(given, done)
     if done:
         deployment.doorbell.ring()
-    return len(done)
+    return Abandoned(len(done), await note_stopped(deployment, executor_id))
+
+
+async def note_stopped(deployment: Deployment, executor_id: int, acquirements: Sequence[int] | None = None) -> int:
+    """These cancelled jobs (None: all) do not run on an executor any more; how many there were. What waited for them is
+    made ready by the upkeep."""
+    async with deployment.database.transaction() as connection:
+        return (await stopping.note_stopped(connection, executor_id, acquirements)).jobs
+
+
+def _runs_commands(session: Session) -> bool:
+    """Only those leave behind what may still run; the others do not pay for a look."""
+    return "command" in session.capabilities.kinds
 
 
 async def say_goodbye(deployment: Deployment, session: Session, request: GoodbyeRequest) -> None:
@@ -132,6 +157,8 @@ async def say_goodbye(deployment: Deployment, session: Session, request: Goodbye
     deployment.sessions.forget(session.executor_id)
     if held:
         deployment.doorbell.ring()
+    if _runs_commands(session):
+        await note_stopped(deployment, session.executor_id)
 
 
 async def beat(deployment: Deployment, session: Session, request: HeartbeatRequest) -> BeatAnswer:
@@ -163,9 +190,11 @@ async def report_progress(deployment: Deployment, session: Session, request: Pro
 
 
 class Settled(TypedDict):
-    """lost: what the executor lists and does not own. newest: the newest acquirement of all, when it was compared."""
+    """lost: what the executor lists and does not own. stopping: of those, what was cancelled and is to be listed until
+    it does not run any more. newest: the newest acquirement of all, when it was compared."""
 
     lost: list[str]
+    stopping: list[str]
     newest: str
 
 
@@ -180,6 +209,7 @@ async def settle(deployment: Deployment, session: Session, holds: Sequence[str],
     heard = 0 if heard_until is None else number_of("acq", heard_until)
     async with deployment.database.connection() as connection:
         newest, held = await acquirements.held_by(connection, session.executor_id, session.session)
+        cancelled = await _cancelled(connection, session)
     unheard = [
         each.acquirement_id
         for each in held
@@ -189,8 +219,27 @@ async def settle(deployment: Deployment, session: Session, holds: Sequence[str],
         await _give_back(
             deployment, [GiveBack(each, session.executor_id, "released", "answer_lost") for each in unheard]
         )
+    # By time only where the executor cannot say it: what runs twice is worse than what waits a little longer.
+    stopped = [
+        each.acquirement_id
+        for each in cancelled
+        if each.acquirement_id not in listed and (each.settled if heard_until is None else each.acquirement_id <= heard)
+    ]
+    if stopped:
+        await note_stopped(deployment, session.executor_id, stopped)
     owned = {each.acquirement_id for each in held}
-    return {"lost": [public_id("acq", each) for each in sorted(listed - owned)], "newest": public_id("acq", newest)}
+    awaited = listed & {each.acquirement_id for each in cancelled}
+    return {
+        "lost": [public_id("acq", each) for each in sorted(listed - owned)],
+        "stopping": [public_id("acq", each) for each in sorted(awaited)],
+        "newest": public_id("acq", newest),
+    }
+
+
+async def _cancelled(connection: Connection, session: Session) -> list[Held]:
+    if not _runs_commands(session):
+        return []
+    return await stopping.stopping_of_executor(connection, session.executor_id, session.session)
 
 
 async def _give_back(deployment: Deployment, given: list[GiveBack]) -> None:

@@ -58,7 +58,7 @@ async def find_task(deployment: Deployment, token: Token, task: str) -> Task:
 async def summarize_task(deployment: Deployment, task: Task) -> TaskView:
     """The task with its counts, for the head of its page."""
     async with deployment.database.connection() as connection:
-        return await view_task(connection, task, deployment.tallies)
+        return await view_task(connection, task, deployment.tallies, deployment.watched)
 
 
 async def read_tally(deployment: Deployment, task: Task) -> Tally:
@@ -74,7 +74,8 @@ async def look_at_task(deployment: Deployment, task: Task) -> TaskLook:
         held = await looking.held_subtasks(connection, number, _HELD)
         tally = (await deployment.tallies.read(connection, [task]))[number]
         known = {} if task.totals is not None else {number: counts_of(tally, task.subtask_count, len(held))}
-        view = (await view_tasks(connection, [task], known or await deployment.tallies.counts(connection, [task])))[0]
+        counts = known or await deployment.tallies.counts(connection, [task])
+        view = (await view_tasks(connection, [task], counts, deployment.watched))[0]
         until = await _until(connection, task)
         entries = await looking.lane_entries(connection, number, until, _LANE_ENTRIES)
         seen = sorted({entry.executor_id for entry in entries} | {each.executor_id for each in held})

@@ -9,6 +9,7 @@ from minions.domain.matching import Capabilities
 from minions.domain.names import Preference, public_id
 from minions.domain.subtask import GiveBack
 from minions.runtime.version import VERSION
+from minions.server.actions.end_subtask import note_stopped
 from minions.server.deployment import Deployment
 from minions.store import acquirements, executors
 from minions.store.access import Token
@@ -46,6 +47,7 @@ async def register_executor(deployment: Deployment, token: Token, request: Regis
     deployment.sessions.forget(executor_id)
     if left:
         deployment.doorbell.ring()
+    await note_stopped(deployment, executor_id)  # an executor of commands stops all that is left before it registers
     settings = deployment.settings
     return RegisterAnswer(
         executor=public_id("exe", executor_id),

@@ -10,8 +10,9 @@ from minions.domain.errors import Conflict, ObjectMissing
 from minions.domain.lifecycle import ENDED_TASK_STATES, TaskState
 from minions.domain.task import Task
 from minions.server.access import reachable
+from minions.server.actions.hold_back import still_running_of
 from minions.server.deployment import Deployment, read_task
-from minions.store import retries, tasks
+from minions.store import retries, stopping, tasks
 from minions.store.access import Token
 from minions.store.database import Connection
 
@@ -48,6 +49,7 @@ async def retry_task(
         await _found(connection, task, codes)
         objects = await retries.retry_objects(connection, task_id, codes)
     await _check_inputs(deployment, task, objects)
+    running = {} if dry_run else await still_running_of(deployment, task)
     async with deployment.database.transaction() as connection:
         await tasks.lock_task(connection, task_id)
         task = await read_task(connection, task_id)
@@ -55,6 +57,8 @@ async def retry_task(
         if not dry_run:
             await retries.reopen_task(connection, task_id, _next_state(task), codes)
             await retries.retry_subtasks(connection, task_id, codes, f"retried by {token.name}")
+            if running:
+                await stopping.hold_back(connection, task_id, running)
             task = await read_task(connection, task_id)
     if not dry_run:
         deployment.doorbell.ring()

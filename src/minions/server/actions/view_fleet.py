@@ -30,7 +30,7 @@ class Overview:
     """How a deployment does, for those who reach some teams.
 
     queued: subtasks that can be handed out, now or after a delay; held: under way; paused: that wait for a resume.
-    drain_seconds: a range until all that is queued and held is done. executors: by state.
+    drain_seconds: a range until all that is queued and held is done. executors: by state. unwatched: no watchdog runs.
     """
 
     rows_per_second: float
@@ -41,6 +41,7 @@ class Overview:
     executors: dict[str, int]
     drain_seconds: tuple[int, int] | None
     loops_down: tuple[str, ...]
+    unwatched: bool = False
 
     @property
     def able(self) -> int:
@@ -80,6 +81,7 @@ async def view_overview(deployment: Deployment, past: History, teams: Sequence[s
         executors={state: _sum(standing, "executor", state, None) for state in STATES},
         drain_seconds=drain_seconds(left, rates) if left else None,
         loops_down=tuple(sorted(deployment.supervisor.down)),
+        unwatched=deployment.watched.is_missing,
     )
 
 

@@ -3,44 +3,87 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from minions.domain.choices import SubtaskStateName
 from minions.domain.errors import MinionsError
-from minions.domain.jobs import Job, parse_job_line, printable
+from minions.domain.jobs import Job, printable
 from minions.domain.task import Task
 from minions.server.actions.acquire_subtask import log_key
-from minions.server.actions.view_task import view_subtasks
+from minions.server.actions.view_task import view_numbered, view_subtasks
 from minions.server.deployment import Deployment
-from minions.store import jobs
+from minions.server.job_lines import read_jobs
+from minions.server.job_search import numbers_of
+from minions.store import jobs, stopping, subtask_pages
 from minions.store.jobs import JobEnd
 from minions.store.subtasks import LedgerRow
 from minions.wire.tasks import JobView, LedgerView, SubtaskView
 
-_GAP_BYTES = 64 << 10  # reading over so much is cheaper than asking twice
-_READ_BYTES = 4 << 20
+_OF_THE_END = (
+    *("id", "exit_code", "signal", "started_at", "seconds", "peak_memory_bytes"),
+    *("is_directory", "is_executable"),
+)
 
 
-async def view_jobs(
-    deployment: Deployment, task: Task, *, state: SubtaskStateName | None, after: int, limit: int
-) -> list[JobView]:
-    """Jobs by number, from the one after `after` on. Jobs whose lines cannot be read are told without them."""
+@dataclass(frozen=True, slots=True)
+class JobsAsked:
+    """Which jobs of a task: limit of them, by number, from the one after `after` on, in a state (None: any), whose
+    identity begins so (None: any). brief: without what each job is, and without links."""
+
+    state: SubtaskStateName | None = None
+    identity: str | None = None
+    after: int = -1
+    limit: int = 100
+    brief: bool = False
+
+
+async def view_jobs(deployment: Deployment, task: Task, asked: JobsAsked) -> list[JobView]:
+    """Jobs by number. Jobs whose lines cannot be read are told without them."""
+    named = None if asked.identity is None else await _numbers_of(deployment, task, asked.identity)
     async with deployment.database.connection() as connection:
-        found = await view_subtasks(connection, task, state=state, after=after, limit=limit)
+        if named is None:
+            found = await view_subtasks(connection, task, state=asked.state, after=asked.after, limit=asked.limit)
+        else:
+            views = await view_numbered(connection, task, [number for number in named if number > asked.after])
+            found = [each for each in views if asked.state in (None, each.state)][: asked.limit]
         ends = await jobs.job_ends(connection, task.task_id, [each.subtask_id for each in found])
+        held_back = await stopping.held_back(connection, [task.task_id])
+    waits = {each.subtask_id: each for each in held_back.get(task.task_id, ())}
+    unread = [each for each in found if not asked.brief or "id" not in _detail(ends.get(each.subtask_id))]
     try:
-        given = await asyncio.to_thread(_read_jobs, deployment, found)
+        given = await asyncio.to_thread(read_jobs, deployment.inputs, unread)
     except (MinionsError, ValueError):
         given = {}
-    return [
-        await _view(deployment, task, each, given.get(each.subtask_id), ends.get(each.subtask_id)) for each in found
-    ]
+    made: list[JobView] = []
+    for each in found:
+        end, told = ends.get(each.subtask_id), given.get(each.subtask_id)
+        fields = _standing(each, end, waits.get(each.subtask_id) if each.state == "queued" else None)
+        if told is not None:
+            fields["id"] = told[1]
+        if not asked.brief:
+            fields |= _job(told[0]) if told is not None else {}
+            fields |= await _links(deployment, task, end) if end is not None else {}
+        made.append(JobView.model_validate(fields))
+    return made
 
 
-async def _view(
-    deployment: Deployment, task: Task, subtask: SubtaskView, given: tuple[Job, str] | None, end: JobEnd | None
-) -> JobView:
+async def _numbers_of(deployment: Deployment, task: Task, identity: str) -> list[int]:
+    """Numbers of the jobs whose identity begins so. Raises MinionsError when the file of the jobs cannot be read."""
+    async with deployment.database.connection() as connection:
+        given = await subtask_pages.subtask_input(connection, task.task_id, 0)
+    if given is None:
+        return []  # it is not split yet
+    source = deployment.inputs.open(given.object)
+    return await asyncio.to_thread(numbers_of, source, identity)
+
+
+def _detail(end: JobEnd | None) -> dict[str, Any]:
+    return {} if end is None else end.detail
+
+
+def _standing(subtask: SubtaskView, end: JobEnd | None, waits: stopping.HeldBack | None) -> dict[str, Any]:
+    """Where a job stands, and how it went."""
     fields: dict[str, Any] = {
         "index": subtask.subtask_id,
         "state": subtask.state,
@@ -50,21 +93,33 @@ async def _view(
         "losses": subtask.losses,
         "reason": subtask.reason,
     }
-    if given is not None:
-        job, identity = given
-        fields |= {"id": identity, "argv": [printable(word) for word in job.argv], "output": job.output}
-        fields |= {"environment": {printable(name): printable(value) for name, value in job.environment.items()}}
-    if end is not None:
-        names = ("exit_code", "signal", "started_at", "seconds", "peak_memory_bytes", "is_directory", "is_executable")
-        fields |= {name: end.detail[name] for name in names if name in end.detail}
-        fields |= {"host": subtask.executor or end.detail.get("host"), "nondeterministic": end.nondeterministic}
-        fields |= {"id": fields.get("id") or end.detail.get("id"), "message": end.message}
-        fields["reason"] = subtask.reason or end.reason
-        if end.key is not None:
-            fields |= await _output(deployment, end.key, end.sha256, end.size_bytes)
-        elif "log" in end.detail:
-            fields |= await _log(deployment, task, end.subtask_id, end.acquirement_id)
-    return JobView.model_validate(fields)
+    if waits is not None:
+        fields["held_back"] = {"executor": waits.executor, "last_seen_at": waits.last_seen_at}
+    if end is None:
+        return fields
+    fields |= {name: end.detail[name] for name in _OF_THE_END if name in end.detail}
+    fields["host"] = subtask.executor or end.detail.get("host")
+    fields["nondeterministic"] = end.nondeterministic
+    fields["message"] = end.message
+    fields["reason"] = subtask.reason or end.reason
+    if end.key is not None:
+        fields |= {"sha256": end.sha256.hex() if end.sha256 else None, "size_bytes": end.size_bytes}
+    return fields
+
+
+def _job(job: Job) -> dict[str, Any]:
+    """What a job is."""
+    return {
+        "argv": [printable(word) for word in job.argv],
+        "output": job.output,
+        "environment": {printable(name): printable(value) for name, value in job.environment.items()},
+    }
+
+
+async def _links(deployment: Deployment, task: Task, end: JobEnd) -> dict[str, Any]:
+    if end.key is not None:
+        return await _output(deployment, end.key, end.sha256, end.size_bytes)
+    return await _log(deployment, task, end.subtask_id, end.acquirement_id) if "log" in end.detail else {}
 
 
 async def with_links(deployment: Deployment, task: Task, row: LedgerRow, view: LedgerView) -> LedgerView:
@@ -84,31 +139,3 @@ async def _output(deployment: Deployment, key: str, sha256: bytes | None, size_b
 async def _log(deployment: Deployment, task: Task, subtask_id: int, acquirement_id: int) -> dict[str, Any]:
     key = log_key(task.task_id, subtask_id, acquirement_id)
     return {"log_link": await deployment.objects.sign_read(key, deployment.settings.link_seconds)}
-
-
-def _read_jobs(deployment: Deployment, found: Sequence[SubtaskView]) -> dict[int, tuple[Job, str]]:
-    """The lines of these subtasks, with few reads. Raises MinionsError, ValueError. Blocks."""
-    if not found:
-        return {}
-    source = deployment.inputs.open(found[0].object)
-    read: dict[int, tuple[Job, str]] = {}
-    for group in _groups(found):
-        start = group[0].start
-        data = source.read(start, group[-1].end or source.size_bytes)
-        for each in group:
-            end = each.end or source.size_bytes
-            read[each.subtask_id] = parse_job_line(data[each.start - start : end - start])
-    return read
-
-
-def _groups(found: Sequence[SubtaskView]) -> Iterator[list[SubtaskView]]:
-    """Subtasks whose lines lie near each other."""
-    group: list[SubtaskView] = []
-    for each in found:
-        near = group and each.start - (group[-1].end or 0) <= _GAP_BYTES
-        if group and not (near and (each.end or 0) - group[0].start <= _READ_BYTES):
-            yield group
-            group = []
-        group.append(each)
-    if group:
-        yield group

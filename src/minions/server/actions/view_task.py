@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -14,31 +15,77 @@ from minions.domain.names import public_id
 from minions.domain.task import Counts, Task
 from minions.server.actions.explain_matching import explain_waiting
 from minions.server.tallies import Tallies
-from minions.store import executors, subtask_pages, subtasks, tasks
+from minions.server.watched import Watched
+from minions.store import executors, stopping, subtask_pages, subtasks, tasks
 from minions.store.database import Connection
 from minions.store.executors import ExecutorStanding
+from minions.store.subtask_pages import SubtaskRow
 from minions.store.subtasks import LedgerRow, Part
 from minions.store.tasks import Pace
-from minions.wire.tasks import ExecutorView, LedgerView, PartView, RowCounts, SubtaskCounts, SubtaskView, TaskView
+from minions.wire.tasks import (
+    ExecutorView,
+    HeldBack,
+    LedgerView,
+    PartView,
+    RowCounts,
+    SilentHolder,
+    SubtaskCounts,
+    SubtaskView,
+    TaskView,
+)
 
 
-async def view_task(connection: Connection, task: Task, tallies: Tallies) -> TaskView:
+async def view_task(connection: Connection, task: Task, tallies: Tallies, watched: Watched) -> TaskView:
     """A task with its counts, rate and estimate."""
-    return (await view_tasks(connection, [task], await tallies.counts(connection, [task])))[0]
+    return (await view_tasks(connection, [task], await tallies.counts(connection, [task]), watched))[0]
 
 
-async def view_tasks(connection: Connection, page: Sequence[Task], counts: Mapping[int, Counts]) -> list[TaskView]:
+async def view_tasks(
+    connection: Connection, page: Sequence[Task], counts: Mapping[int, Counts], watched: Watched
+) -> list[TaskView]:
     """Tasks with their counts, rates and estimates, with as many statements as for one."""
     paces = await tasks.read_paces(connection, [task.task_id for task in page if task.state not in ENDED_TASK_STATES])
     waiting = [task for task in page if _waits(task, counts[task.task_id])]
     reasons = await explain_waiting(connection, waiting)
+    silent = await _silent(connection, page, counts) if watched.is_missing else {}
+    held_back = await _held_back(connection, page, counts)
     now = datetime.now(UTC)
     return [
         _view(task, counts[task.task_id], paces.get(task.task_id, Pace()), now).model_copy(
-            update={"waiting": reasons.get(task.task_id, [])}
+            update={
+                "waiting": reasons.get(task.task_id, []),
+                "silent": silent.get(task.task_id, []),
+                "held_back": held_back.get(task.task_id, []),
+            }
         )
         for task in page
     ]
+
+
+async def _silent(
+    connection: Connection, page: Sequence[Task], counts: Mapping[int, Counts]
+) -> dict[int, list[SilentHolder]]:
+    """Who is silent with subtasks of these tasks, by task."""
+    found: dict[int, list[SilentHolder]] = defaultdict(list)
+    held = [task.task_id for task in page if counts[task.task_id].acquired]
+    for each in await executors.silent_holders(connection, held) if held else ():
+        found[each.task_id].append(SilentHolder(executor=each.name, last_seen_at=each.last_seen_at, holds=each.holds))
+    return found
+
+
+async def _held_back(
+    connection: Connection, page: Sequence[Task], counts: Mapping[int, Counts]
+) -> dict[int, list[HeldBack]]:
+    """By task and executor, the jobs that wait because they may still run there."""
+    open_ = [task.task_id for task in page if task.specification.keeps_owner and counts[task.task_id].queued]
+    found = await stopping.held_back(connection, open_)
+    return {
+        task_id: [
+            HeldBack(executor=executor, last_seen_at=last_seen_at, jobs=jobs)
+            for (executor, last_seen_at), jobs in Counter((each.executor, each.last_seen_at) for each in those).items()
+        ]
+        for task_id, those in found.items()
+    }
 
 
 def _view(task: Task, counts: Counts, pace: Pace, now: datetime) -> TaskView:
@@ -174,6 +221,16 @@ async def view_subtasks(
 ) -> list[SubtaskView]:
     """Subtasks with where each stands."""
     found = await subtask_pages.subtask_page(connection, task.task_id, task.name, state=state, after=after, limit=limit)
+    return await _subtask_views(connection, found)
+
+
+async def view_numbered(connection: Connection, task: Task, numbers: Sequence[int]) -> list[SubtaskView]:
+    """These subtasks with where each stands, by number."""
+    found = await subtask_pages.subtasks_numbered(connection, task.task_id, task.name, numbers)
+    return await _subtask_views(connection, found)
+
+
+async def _subtask_views(connection: Connection, found: Sequence[SubtaskRow]) -> list[SubtaskView]:
     names = await names_of(connection, (number for each in found for number in each.executors))
     return [
         SubtaskView.model_validate(
@@ -216,10 +273,18 @@ def view_part(part: Part, link: str | None, executor: str | None = None) -> Part
 
 
 async def view_ledger(
-    connection: Connection, task_id: int, *, after: int, entries: list[str] | None, limit: int
+    connection: Connection,
+    task_id: int,
+    *,
+    after: int,
+    entries: list[str] | None,
+    limit: int,
+    subtask_id: int | None = None,
 ) -> list[tuple[LedgerRow, LedgerView]]:
-    """What became of the task's subtasks, each as it is stored and as it is seen."""
-    found = await subtasks.list_ledger(connection, task_id, after=after, entries=entries, limit=limit)
+    """What became of the task's subtasks, or of one of them, each entry as it is stored and as it is seen."""
+    found = await subtasks.list_ledger(
+        connection, task_id, after=after, entries=entries, limit=limit, subtask_id=subtask_id
+    )
     names = await names_of(connection, (each.executor_id for each in found))
     return [
         (

@@ -41,6 +41,7 @@ _REFUSALS = {
     403: "The token does not reach this.",
     404: "There is no such thing, or it is another team's.",
     409: "It contradicts what is stored already; `detail` says how.",
+    413: "The body is larger than 16 MiB.",
     422: "The request is not valid; `errors` names every wrong field.",
     503: "The database or the object store does not answer; nothing was done.",
 }
@@ -93,7 +94,7 @@ def _statuses(path: str, operation: dict[str, Any]) -> list[int]:
     needs_token = "security" in operation
     takes_values = "requestBody" in operation or any(each["in"] != "path" for each in operation.get("parameters", []))
     found = [401, 403, 503] if needs_token else []
-    return found + [404] * ("{" in path) + [422] * takes_values
+    return found + [404] * ("{" in path) + [413] * ("requestBody" in operation) + [422] * takes_values
 
 
 def _refusal(status: int, description: str | None = None) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse, Response
 
+from minions.domain.silence import NO_WATCHDOG, NO_WATCHDOG_ADVICE
 from minions.server.access import require, require_all_teams_of
 from minions.server.api.callers import NeedsToken
 from minions.server.api.document import refusals
@@ -20,12 +21,12 @@ def health_routes(deployment: Deployment) -> APIRouter:
     """/healthz, /readyz and /metrics."""
     router = APIRouter(tags=["server"])
     readiness = Readiness(deployment)
-    metrics = Metrics(deployment.database, deployment.counters, deployment.supervisor)
+    metrics = Metrics(deployment.database, deployment.counters, deployment.supervisor, deployment.watched)
 
     @router.get("/healthz", response_class=PlainTextResponse)
     async def healthz() -> str:
-        """Whether the process answers."""
-        return "ok"
+        """Whether the process answers: `ok`; a second line says that no watchdog runs, which no restart here mends."""
+        return f"ok\n{NO_WATCHDOG}. {NO_WATCHDOG_ADVICE}\n" if deployment.watched.is_missing else "ok"
 
     @router.get(
         "/readyz",

@@ -49,7 +49,12 @@ def other_routes(deployment: Deployment) -> APIRouter:  # noqa: PLR0915 -- a rou
     async def server(_: Anybody) -> ServerView:
         """What the server says of itself."""
         settings = deployment.settings
-        return ServerView(version=VERSION, label=settings.label, accepts_files=settings.accepts_files)
+        return ServerView(
+            version=VERSION,
+            label=settings.label,
+            accepts_files=settings.accepts_files,
+            watchdog=deployment.watched.as_told,
+        )
 
     @router.post("/api/v1/uploads", status_code=201, tags=["uploads"])
     async def upload(request: UploadRequest, token: Submitter) -> UploadAnswer:

@@ -58,7 +58,7 @@ def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noq
 
     async def view(task: Task) -> TaskView:
         async with database.connection() as connection:
-            return await view_task(connection, task, deployment.tallies)
+            return await view_task(connection, task, deployment.tallies, deployment.watched)
 
     async def find(token: Token, task: str) -> Task:
         async with database.connection() as connection:
@@ -100,7 +100,8 @@ def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noq
                 limit=limit + 1,
             )
             page, more = cut(found, limit)
-            data = await view_tasks(connection, page, await deployment.tallies.counts(connection, page))
+            counts = await deployment.tallies.counts(connection, page)
+            data = await view_tasks(connection, page, counts, deployment.watched)
         return TaskPage(data=data, **ends([task.id for task in page], more))
 
     @router.get("/by-name/{team}/{project}/{task_name}")
@@ -111,7 +112,8 @@ def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noq
             task_id = None if name.errors() else await tasks.find_by_name(connection, name)
             if task_id is None or (token.teams is not None and team not in token.teams):
                 raise NotFound(f"there is no task {name}", hint="`minions tasks ls` lists them.")
-            return await view_task(connection, await read_task(connection, task_id), deployment.tallies)
+            found = await read_task(connection, task_id)
+            return await view_task(connection, found, deployment.tallies, deployment.watched)
 
     @router.get("/{task}")
     async def show(token: Submitter, task: TaskId) -> TaskView:
@@ -166,7 +168,12 @@ def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noq
 
     @router.get("/{task}/ledger")
     async def list_ledger(
-        token: Submitter, task: TaskId, entry: LedgerEntry | None = None, after: AfterEntry = None, limit: Limit = 100
+        token: Submitter,
+        task: TaskId,
+        entry: LedgerEntry | None = None,
+        subtask: Annotated[int | None, Query(ge=0, lt=2**31, description="Only what became of this one.")] = None,
+        after: AfterEntry = None,
+        limit: Limit = 100,
     ) -> LedgerPage:
         """What became of its subtasks, oldest first; entry=part lists the parts, which are left out otherwise, except
         those of commands."""
@@ -175,7 +182,9 @@ def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noq
         entries = [entry.value] if entry else _LEDGER_ENTRIES + ["part"] * of_commands
         start = place_after("led", after) or 0
         async with database.connection() as connection:
-            rows = await view_ledger(connection, found.task_id, after=start, entries=entries, limit=limit + 1)
+            rows = await view_ledger(
+                connection, found.task_id, after=start, entries=entries, limit=limit + 1, subtask_id=subtask
+            )
         page, more = cut(rows, limit)
         data = [await with_links(deployment, found, *each) if of_commands else each[1] for each in page]
         return LedgerPage(data=data, **ends([public_id("led", each.ledger_id) for each, _ in page], more))

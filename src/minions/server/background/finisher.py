@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from minions.domain.errors import Unavailable
@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 _POLL_SECONDS = 2.0
 _TOGETHER_SECONDS = 0.2  # ends come in bursts; one look is enough for all of them
 _PAGE = 1000
+_CODES_TOLD = 4
 
 
 class Finisher:
@@ -74,14 +75,15 @@ class Finisher:
             task = await read_task(connection, task_id)
             counts = await tasks.count(connection, task_id)
             not_retried = await retries.count_not_retried(connection, task_id) if task.retries else 0
-            causes = await tasks.set_aside_causes(connection, task_id, 1) if counts.failed else []
+            if task.kind == "command":
+                codes = await tasks.set_aside_codes(connection, task_id) if counts.failed else {}
+                state, reason = verdict_on_jobs(counts, codes)
+            else:
+                causes = await tasks.set_aside_causes(connection, task_id, 1) if counts.failed else []
+                share = task.specification.parameters.max_failed_share
+                state, reason = verdict(counts, share, not_retried, next(iter(causes), None))
         if task.state is not TaskState.FINISHING:
             return
-        if task.kind == "command":
-            state, reason = _verdict_on_jobs(counts)
-        else:
-            share = task.specification.parameters.max_failed_share
-            state, reason = verdict(counts, share, not_retried, next(iter(causes), None))
         key = manifest_key(task.id, task.retries)
         manifest = await self._manifest(task, counts, state)
         await self._deployment.objects.write(key, json.dumps(manifest, indent=1).encode())
@@ -163,11 +165,21 @@ def _said(cause: Cause, failed: int) -> str:
     return f"{where}: {cause.message} ({cause.code})" if cause.message else f"{where}: {cause.code}"
 
 
-def _verdict_on_jobs(counts: Counts) -> tuple[TaskState, str]:
+def _said_of_jobs(codes: Mapping[str, int]) -> str:
+    if len(codes) == 1:
+        return f"The cause: {next(iter(codes))}"
+    told = [f"{jobs} {code}" for code, jobs in codes.items()][:_CODES_TOLD]
+    others = sum(list(codes.values())[_CODES_TOLD:])
+    return f"The causes: {', '.join(told)}" + (f" and {others} more" if others else "")
+
+
+def verdict_on_jobs(counts: Counts, codes: Mapping[str, int]) -> tuple[TaskState, str]:
+    """How a task of commands ends, and why; pure. codes: the reasons with their jobs, the most frequent first."""
     if counts.cancelled:
         return TaskState.CANCELLED, f"{counts.cancelled} of {counts.total} jobs were cancelled"
     if counts.failed:
-        return TaskState.FAILED, f"{counts.failed} of {counts.total} jobs failed; their outputs are missing"
+        said = f"{counts.failed} of {counts.total} jobs failed; their outputs are missing"
+        return TaskState.FAILED, f"{said}. {_said_of_jobs(codes)}" if codes else said
     return TaskState.COMPLETED, ""
 
 

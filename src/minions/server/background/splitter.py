@@ -20,9 +20,11 @@ from minions.formats.lines import line_ranges
 from minions.formats.split import ranges
 from minions.runtime.loops import happens
 from minions.server.actions.change_task import end_early
+from minions.server.actions.hold_back import still_running
 from minions.server.deployment import Deployment, read_task
 from minions.server.inputs import InputObject
-from minions.store import subtasks, tasks
+from minions.server.job_lines import JobLine
+from minions.store import stopping, subtasks, tasks
 from minions.store.subtasks import NewSubtask
 
 log = logging.getLogger(__name__)
@@ -148,7 +150,7 @@ class Splitter:
                         reached = passed_bytes + _reached_bytes(batch[-1])
                         stored = {"input": index, "object": found.uri, "made": made, "target_bytes": target}
                         stored["share"] = reached / max(task.input_bytes, reached, 1)
-                        if not await self._append(task.task_id, first, batch, stored):
+                        if not await self._append(task, first, batch, stored):
                             return False
                         first += len(batch)
                 passed_bytes += found.size_bytes
@@ -179,13 +181,19 @@ class Splitter:
             NewSubtask(found.uri, found.etag, found.size_bytes, piece, form) for piece in ranges(source, form, target)
         )
 
-    async def _append(self, task_id: int, first: int, batch: list[NewSubtask], position: dict[str, Any]) -> bool:
+    async def _append(self, task: Task, first: int, batch: list[NewSubtask], position: dict[str, Any]) -> bool:
+        lines = [
+            JobLine(first + step, each.object, each.range.start, each.range.end) for step, each in enumerate(batch)
+        ]
+        running = await still_running(self._deployment, task, lines)
         async with self._deployment.database.transaction() as connection:
-            found = await tasks.lock_task(connection, task_id)
+            found = await tasks.lock_task(connection, task.task_id)
             # Another count: the connection of our advisory lock broke, and another server goes on with this task.
             if found is None or found.state is not TaskState.SPLITTING or found.subtask_count != first:
                 return False
-            await subtasks.append_subtasks(connection, task_id, first, batch, position)
+            await subtasks.append_subtasks(connection, task.task_id, first, batch, position)
+            if running:
+                await stopping.hold_back(connection, task.task_id, running)
         self._deployment.doorbell.ring()
         return True
 

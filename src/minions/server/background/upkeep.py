@@ -17,7 +17,8 @@ _TICKS_A_GAP = 4  # one that comes late must not look like a server that was awa
 
 
 async def keep_up(deployment: Deployment) -> None:
-    """Until cancelled: say that a server is there, write signs of life, make due subtasks available."""
+    """Until cancelled: say that a server is there, write signs of life, make due subtasks available, and look
+    now and then whether a watchdog runs."""
     lease_seconds = deployment.settings.lease_seconds
     tick_seconds = min(_LONGEST_TICK_SECONDS, server_gap_seconds(lease_seconds) / _TICKS_A_GAP)
     while True:
@@ -27,7 +28,9 @@ async def keep_up(deployment: Deployment) -> None:
                 await access.note_serving(connection, lease_seconds)
                 if await acquirements.promote_due(connection):
                     deployment.doorbell.ring()
+                await deployment.watched.look_if_due(connection)
             await deployment.access.write_uses()
         except Unavailable as error:
+            deployment.watched.forget()
             log.warning("upkeep: %s", error)
         await asyncio.sleep(tick_seconds)

@@ -13,6 +13,7 @@ from minions.domain.errors import NotFound, Unavailable
 from minions.domain.names import number_of, public_id
 from minions.runtime.loops import happens
 from minions.server.doorbell import Doorbell
+from minions.server.watched import Watched
 from minions.store.changes import Look, Seen, look_for_changes
 from minions.store.database import Database
 
@@ -27,11 +28,18 @@ GENERAL_TOPICS: Final = frozenset({"overview", "tasks", "executors"})
 
 @dataclass(slots=True, eq=False)
 class Subscription:
-    """One open page. told: what it has still to be told of; words of its topics, or EVERYTHING, or WAITING."""
+    """One open page. told: what it has still to be told of; words of its topics, or EVERYTHING, or WAITING. is_new: no
+    look has been taken for it yet, so nobody knows what changed before."""
 
     topics: frozenset[str]
+    is_new: bool = True
     told: set[str] = field(default_factory=set[str])
     woken: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def tell(self, concerned: set[str]) -> None:
+        """It is to be told of these."""
+        self.told |= concerned
+        self.woken.set()
 
     def take(self) -> set[str]:
         """What it was told of since the last call."""
@@ -43,8 +51,11 @@ class Subscription:
 class Changes:
     """Looks at the database while pages are open, and only then: one statement a tick, whatever their number."""
 
-    def __init__(self, database: Database, doorbell: Doorbell, tick_seconds: float = TICK_SECONDS) -> None:
+    def __init__(
+        self, database: Database, doorbell: Doorbell, watched: Watched, tick_seconds: float = TICK_SECONDS
+    ) -> None:
         self._database = database
+        self._watched = watched
         self._doorbell = doorbell
         self._tick_seconds = tick_seconds
         self._open: set[Subscription] = set()
@@ -79,11 +90,14 @@ class Changes:
             await self._watch()
 
     async def _watch(self) -> None:
-        """While pages are open. The first look tells everybody to look for themselves: what came before is unknown."""
+        """While pages are open. The first look tells everybody to look for themselves, and the first one since a page
+        was opened tells that page: what came before is unknown."""
         before: Look | None = None
         since: Seen | None = None
+        unwatched = self._watched.is_missing
         idle_seconds = 0.0
         while idle_seconds < _LINGER_SECONDS:
+            joined = [each for each in self._open if each.is_new]
             try:
                 look = await self._look(since)
             except Unavailable as error:
@@ -92,6 +106,12 @@ class Changes:
                 before = since = None
             else:
                 self._tell({EVERYTHING} if before is None else topics_of(before, look))
+                for each in joined:
+                    each.is_new = False
+                    each.tell({EVERYTHING})
+                if self._watched.is_missing != unwatched:
+                    unwatched = not unwatched
+                    self._tell({"overview"})
                 # One tick behind: a number may be given before another and be committed after it.
                 since, before = (before.seen if before else look.seen), look
             await asyncio.sleep(self._tick_seconds)
@@ -111,8 +131,7 @@ class Changes:
         general = changed & {EVERYTHING, WAITING}
         for each in self._open:
             if concerned := general or (changed & each.topics):
-                each.told |= concerned
-                each.woken.set()
+                each.tell(concerned)
 
     def _wake_if_closed(self) -> None:
         if self._doorbell.closed:
@@ -125,8 +144,9 @@ def topics_of(before: Look, look: Look) -> set[str]:
     own = {number for number, told in look.watched.items() if before.watched.get(number, told) != told}
     changed = {public_id("tsk", number) for number in look.tasks | own}
     tasks = bool(changed) or look.open_tasks != before.open_tasks
-    changed |= {public_id("exe", number) for number in look.executors}
-    if look.executors:
+    executors = look.executors | (look.silent ^ before.silent)
+    changed |= {public_id("exe", number) for number in executors}
+    if executors:
         changed.add("executors")
     if tasks:
         changed.add("tasks")

@@ -9,10 +9,13 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from minions.domain.phrases import clock
+from minions.domain.silence import told
 from minions.runtime.version import VERSION
 from minions.server.web import texts
 from minions.server.web.look import Look
 from minions.server.web.static_files import StaticFiles
+from minions.wire.tasks import ExecutorView
 
 _STATES: Final = {
     # word in the database -> (its look, the word people read)
@@ -102,7 +105,7 @@ class Rendering:
 
     def render(self, template: str, context: dict[str, Any], look: Look, now: datetime) -> str:
         """A template with a context. `time(moment)`, `lasting(moment)` and `at(moment)` tell times in the visitor's
-        zone."""
+        zone, `why(executor)` its reason."""
 
         def time(moment: datetime | None, nothing: str = "never") -> Markup:
             if moment is None:
@@ -121,6 +124,10 @@ class Rendering:
                 texts.iso(moment), texts.absolute(moment, look.zone), texts.lasting(moment, now)
             )
 
+        def why(executor: ExecutorView) -> str:
+            heard = clock(executor.last_seen_at, now.astimezone(look.zone))
+            return told(executor.state, executor.reason, heard, executor.holds)
+
         return self._environment.get_template(template).render(
-            {"look": look, "now": now, "time": time, "at": at, "lasting": lasting, **context}
+            {"look": look, "now": now, "time": time, "at": at, "lasting": lasting, "why": why, **context}
         )

@@ -19,7 +19,7 @@ _PAGES = (sign_in, overview, tasks, new_task, task, executors, settings)
 
 def add_web(app: Starlette, deployment: Deployment, splitter: Splitter) -> Web:
     """Give the application its pages, its static files and its headers."""
-    web = Web(deployment, splitter, Changes(deployment.database, deployment.doorbell))
+    web = Web(deployment, splitter, Changes(deployment.database, deployment.doorbell, deployment.watched))
     app.state.web = web
     routes: list[BaseRoute] = [
         Route("/static/{version}/{path:path}", web.static.serve, methods=["GET"]),

@@ -44,6 +44,9 @@ UPDATE minion_deployment SET
     serving_since = CASE WHEN server_seen_at < now() - make_interval(secs => $1) THEN now() ELSE serving_since END,
     server_seen_at = now();
 
+-- note_patience
+UPDATE minion_deployment SET lease_seconds = $1, offline_seconds = $2;
+
 -- serving_seconds
 -- For how long a server has been there without a gap; 0 when none is there now.
 SELECT CASE WHEN server_seen_at < now() - make_interval(secs => $1) THEN 0

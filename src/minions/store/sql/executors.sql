@@ -71,7 +71,7 @@ RETURNING executor_id;
 SELECT executor.*, extract(epoch FROM now() - executor.last_seen_at)::float8 AS silent_seconds,
     held.holds, held.current, 
     coalesce(lately.rows_last_minute, 0) AS rows_last_minute, coalesce(lately.parts, 0) AS parts
-FROM minion_executor AS executor
+FROM minion_executor_standing AS executor
 CROSS JOIN LATERAL (
     SELECT count(*)::int AS holds,
         coalesce(array_agg(DISTINCT team || '/' || project || '/' || task_name), '{}') AS current
@@ -95,13 +95,13 @@ SELECT executor_id, name FROM minion_executor WHERE executor_id = ANY ($1::bigin
 
 -- offers
 -- What the executors that are not offline offer, for saying why a task waits.
-SELECT kinds, engines, memory_mb, teams FROM minion_executor WHERE state <> 'offline';
+SELECT kinds, engines, memory_mb, teams FROM minion_executor_standing WHERE state <> 'offline';
 
 -- candidates
 -- The executors that are not offline ($1: this one, whatever its state), as matching sees them.
 SELECT executor_id, name, state, state_reason, kinds, engines, memory_mb, teams,
     nullif(leaves, '{}') AS leaves -- most leave nothing alone, and reading what is nothing takes a while for thousands
-FROM minion_executor
+FROM minion_executor_standing
 WHERE CASE WHEN $1::bigint IS NULL THEN state <> 'offline' ELSE executor_id = $1 END
 ORDER BY executor_id;
 
@@ -134,3 +134,13 @@ WITH old AS MATERIALIZED (
     DELETE FROM minion_heartbeat WHERE ctid = ANY (ARRAY(SELECT ctid FROM old)) RETURNING 1
 )
 SELECT count(*)::int AS pruned FROM gone;
+
+-- silent_holders
+-- Executors that are offline with subtasks of these tasks ($1) that silence takes away, and with how many.
+SELECT held.task_id, standing.name, standing.last_seen_at, count(*)::int AS holds
+FROM minion_executor_standing AS standing
+JOIN minion_subtask_acquirement AS held ON held.executor_id = standing.executor_id
+WHERE standing.state = 'offline' AND held.task_id = ANY ($1::bigint[])
+    AND held.task_id NOT IN (SELECT task_id FROM minion_task WHERE keeps_owner AND ended_at IS NULL)
+GROUP BY held.task_id, standing.executor_id, standing.name, standing.last_seen_at
+ORDER BY standing.last_seen_at, standing.executor_id;

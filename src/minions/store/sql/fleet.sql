@@ -5,7 +5,7 @@
 -- Those that work come first; what is at most some thousand rows is counted while it is found.
 WITH matching AS MATERIALIZED (
     SELECT executor_id, state, array_position(ARRAY['busy', 'idle', 'starting', 'paused', 'stopping', 'offline'], state) AS place
-    FROM minion_executor AS executor
+    FROM minion_executor_standing AS executor
     WHERE ($6::bigint IS NULL OR executor_id = $6) AND ($1::text IS NULL
         OR position(lower($1) IN lower(name || ' ' || owner || ' ' || coalesce(device ->> 'chip', ''))) > 0)
 ), counted AS (
@@ -18,7 +18,7 @@ WITH matching AS MATERIALIZED (
 )
 SELECT counted.counts, page.place, executor.*, extract(epoch FROM now() - executor.last_seen_at)::float8 AS silent_seconds,
     held.holds, held.current, coalesce(lately.rows, 0)::bigint AS rows_last_minute, coalesce(lately.parts, 0) AS parts
-FROM counted LEFT JOIN page ON true LEFT JOIN minion_executor AS executor ON executor.executor_id = page.executor_id
+FROM counted LEFT JOIN page ON true LEFT JOIN minion_executor_standing AS executor ON executor.executor_id = page.executor_id
 LEFT JOIN LATERAL (
     SELECT count(*)::int AS holds,
         coalesce(array_agg(DISTINCT team || '/' || project || '/' || task_name), '{}') AS current

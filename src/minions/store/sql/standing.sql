@@ -19,4 +19,4 @@ UNION ALL
 SELECT 'task', team, kind, state, count(*), NULL
 FROM minion_task WHERE state IN ('submitted', 'splitting', 'running', 'finishing') GROUP BY team, kind, state
 UNION ALL
-SELECT 'executor', '', '', state, count(*), NULL FROM minion_executor GROUP BY state;
+SELECT 'executor', '', '', state, count(*), NULL FROM minion_executor_standing GROUP BY state;

@@ -14,10 +14,12 @@ WHERE task_id = $1 AND entry = 'part' AND superseded_at IS NULL AND (subtask_id,
 ORDER BY subtask_id, part_start LIMIT $5;
 
 -- list_ledger
--- Everything that became of the task's subtasks, oldest first; $2 after this entry, $3 entries wanted (null: all).
+-- Everything that became of the task's subtasks, oldest first; $2 after this entry, $3 entries wanted (null: all), $4 only
+-- this subtask (null: any), for which the task's part of the ledger is read once: an index for it would cost each commit.
 SELECT ledger_id, at, subtask_id, subtasks, entry, executor_id, attempt, rows, reason, message,
     superseded_at IS NOT NULL AS superseded, acquirement_id, object_key, sha256, size_bytes,
     CASE WHEN detail -> 'job' IS NOT NULL THEN detail END AS detail
 FROM minion_subtask_ledger
 WHERE task_id = $1 AND ledger_id > $2 AND ($3::text[] IS NULL OR entry = ANY ($3))
-ORDER BY ledger_id LIMIT $4;
+    AND ($4::int IS NULL OR (subtask_id <= $4 AND subtask_id + subtasks > $4))
+ORDER BY ledger_id LIMIT $5;

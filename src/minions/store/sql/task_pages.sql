@@ -89,7 +89,7 @@ ORDER BY at DESC, ledger_id DESC LIMIT $3;
 
 -- executor_standings
 -- How some executors are, for saying why their lanes are empty.
-SELECT executor_id, name, state, state_reason, state_since FROM minion_executor WHERE executor_id = ANY ($1::bigint[]);
+SELECT executor_id, name, state, state_reason, state_since FROM minion_executor_standing WHERE executor_id = ANY ($1::bigint[]);
 
 -- heartbeat_states
 -- In which states some executors said they were, since $2.

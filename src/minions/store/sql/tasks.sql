@@ -65,12 +65,17 @@ FROM gone CROSS JOIN LATERAL generate_series(next_subtask, end_subtask - 1) AS s
 WHERE retry = 'rows';
 
 -- cancel_acquired
--- Those under way too: their executors' calls come too late from now on.
+-- Those under way too: their executors' calls come too late from now on. Commands that must not run twice may still run
+-- there until the executors say that they do not: see stopping.sql.
 WITH held AS MATERIALIZED (
     SELECT acquirement_id FROM minion_subtask_acquirement WHERE task_id = $1 ORDER BY acquirement_id FOR UPDATE
 ), gone AS (
     DELETE FROM minion_subtask_acquirement AS acquirement USING held
     WHERE acquirement.acquirement_id = held.acquirement_id RETURNING acquirement.*
+), stopping AS (
+    INSERT INTO minion_subtask_stopping (acquirement_id, executor_id, task_id, subtask_id, acquired_at)
+    SELECT acquirement_id, executor_id, task_id, subtask_id, acquired_at FROM gone
+    WHERE (SELECT keeps_owner FROM minion_task WHERE task_id = $1)
 )
 INSERT INTO minion_subtask_ledger
     (task_id, subtask_id, entry, executor_id, acquirement_id, attempt, losses, reason, waited_seconds)
@@ -156,6 +161,12 @@ GROUP BY reason ORDER BY faults DESC, reason;
 SELECT reason AS code, message, count(*)::int AS subtasks FROM minion_subtask_ledger
 WHERE task_id = $1 AND entry = 'failed' AND superseded_at IS NULL
 GROUP BY reason, message ORDER BY subtasks DESC, reason, message LIMIT $2;
+
+-- set_aside_codes
+-- The same by code only: what commands said before they failed differs from job to job.
+SELECT reason AS code, count(*)::int AS subtasks FROM minion_subtask_ledger
+WHERE task_id = $1 AND entry = 'failed' AND superseded_at IS NULL
+GROUP BY reason ORDER BY subtasks DESC, reason;
 
 -- pin_task
 -- The first part fixes what all executors of the task must agree on.

@@ -78,7 +78,7 @@ def test_partial_results_are_asked_for_by_name(server: str, browser: httpx.Clien
     hand = HandExecutor(server)
     with Client(server, ADMIN) as client:
         task = client.embed(texts(tmp_path / "in.jsonl"), model="hf:a/b", id="id", name="part", subtask_bytes=1500)
-        hand.work_off(3)
+        assert hand.work_off(3) == 3
         refused = get(browser, task.id, "jsonl")
         assert refused.status_code == 409
         assert "has not ended yet" in refused.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.integration.server.driving import Served, ok, problem, submit
+from tests.integration.server.driving import Served, ok, problem, submit, until
 from tests.integration.server.web.browsing import browser, post, signed_in, text_of, words
 
 HOSTILE = "<script>alert('x')</script>\"onload=\"&amp;"
@@ -44,11 +44,9 @@ async def test_an_empty_deployment_says_how_to_begin(served: Served) -> None:
 
 async def test_the_overview_counts_what_waits_runs_and_is_there(served: Served) -> None:
     await served.executor(name="studio")
-    await submit(served.client, 10)
+    task = await submit(served.client, 10)
     client = await signed_in(served)
-    task = (await ok(served.client.get("/api/v1/tasks")))["data"][0]["id"]
-    while (await ok(served.client.get(f"/api/v1/tasks/{task}")))["state"] != "running":
-        pass
+    await until(served.client, task["id"], "running")
     page = words(await text_of(client, "/fragments/overview/now"))
     assert re.search(r"Drained in \S+ 5 subtasks", page)
     assert "Active tasks 1 0 subtasks under way" in page
@@ -58,9 +56,9 @@ async def test_the_overview_counts_what_waits_runs_and_is_there(served: Served) 
 
 async def test_a_day_of_work_is_charted_and_told(served: Served) -> None:
     worker = await served.executor()
-    await submit(served.client, 10)
-    while not await worker.work(failed_rows=1, failures={"overflow": 1}):
-        pass
+    task = await submit(served.client, 10)
+    await until(served.client, task["id"], "running")
+    assert await worker.work(failed_rows=1, failures={"overflow": 1}) == 5
     client = await signed_in(served)
     await text_of(client, "/")
     day = await text_of(client, "/fragments/overview/day")
@@ -124,12 +122,13 @@ async def test_programs_get_problem_documents(served: Served) -> None:
 
 
 async def test_a_teams_token_sees_its_own_team(served: Served) -> None:
-    await submit(served.client, 4, team="search", task_name="theirs")
+    others = await submit(served.client, 4, team="search", task_name="theirs")
     await submit(served.client, 4, team="care", task_name="ours")
+    await until(served.client, others["id"], "running")  # else that of ours may be split first, and be handed out
     worker = await served.executor()
-    while not (held := await worker.acquire()):
-        pass
-    assert held["task"]
+    held = await worker.acquire()
+    assert held is not None
+    assert held["task"] == others["id"]
     theirs = await signed_in(served, await served.token(scope="submit", teams=["care"]))
     page = words(await text_of(theirs, "/"))
     assert "ours" in page

@@ -53,8 +53,7 @@ async def two_tasks(served: Served) -> tuple[str, str, str]:
     await until(served.client, done, "completed")
     under_way = (await submit(served.client, 2, task_name=HELD, **names))["id"]
     await until(served.client, under_way, "running")
-    while not await mac.acquire():
-        pass
+    assert await mac.acquire() is not None
     return done, under_way, mac.me["executor"]
 
 

@@ -13,8 +13,10 @@ def look(
     executors: set[int] | None = None,
     open_tasks: int = 7,
     watched: dict[int, int] | None = None,
+    silent: set[int] | None = None,
 ) -> Look:
-    return Look(SEEN, frozenset(tasks or ()), frozenset(executors or ()), open_tasks, watched or {})
+    found = frozenset(silent or ())
+    return Look(SEEN, frozenset(tasks or ()), frozenset(executors or ()), open_tasks, watched or {}, found)
 
 
 def test_nothing_changed() -> None:
@@ -28,6 +30,13 @@ def test_an_entry_of_the_ledger_concerns_its_task_and_its_executor() -> None:
 
 def test_an_executor_alone_is_no_task() -> None:
     assert topics_of(look(), look(executors={3})) == {"exe_00000003", "executors", "overview"}
+
+
+def test_falling_silent_and_being_heard_of_again_are_told_once() -> None:
+    told = {"exe_00000003", "executors", "overview"}
+    assert topics_of(look(), look(silent={3})) == told
+    assert topics_of(look(silent={3}), look(silent={3})) == set()
+    assert topics_of(look(silent={3}), look()) == told
 
 
 def test_a_new_or_ended_task_shows_in_the_open_ones() -> None:

@@ -53,6 +53,12 @@ def test_all_is_well() -> None:
     assert titles(overview(queued=5), task()) == []
 
 
+def test_no_watchdog_is_said_after_what_stops_work_and_with_the_way_out() -> None:
+    found = alerts(overview(queued=5, executors={"offline": 2}, unwatched=True), [])
+    assert [each.title for each in found] == ["Work waits, and nobody can do it", "No watchdog runs"]
+    assert (found[1].look, found[1].command) == ("released", "minions watchdog")
+
+
 def test_work_waits_and_nobody_is_there() -> None:
     found = alerts(overview(queued=5, executors={"offline": 2, "paused": 1}), [])
     assert [each.title for each in found] == ["Work waits, and nobody can do it"]

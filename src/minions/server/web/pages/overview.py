@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from minions.domain.names import public_id
+from minions.domain.silence import NO_WATCHDOG
 from minions.server.actions.browse_tasks import active_tasks
 from minions.server.actions.view_fleet import (
     ExecutorListing,
@@ -38,13 +39,14 @@ _ROWS_TO_JUDGE: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """Something that somebody should look at. look: failed or released. path: where."""
+    """Something that somebody should look at. look: failed or released. path: where. command: what to type."""
 
     look: str
     title: str
     text: str
     path: str | None = None
     link: str = ""
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +188,9 @@ def alerts(figures: Overview, active: Sequence[TaskView]) -> list[Alert]:
             f"{counted(offline, 'executor')} cannot work now." if offline else "Lend a Mac: minions executor"
         )
         found.append(Alert("failed", "Work waits, and nobody can do it", text, "/executors", "Why"))
+    if figures.unwatched:
+        text = "Subtasks of silent executors are not given back. Start one:"
+        found.append(Alert("released", NO_WATCHDOG, text, command="minions watchdog"))
     for task in active:
         rows = task.rows.ok + task.rows.failed
         if rows >= _ROWS_TO_JUDGE and task.rows.failed > rows * _FAILED_SHARE_TO_LOOK_AT:

@@ -34,7 +34,7 @@ from minions.server.actions.read_results import (
     sample_failures,
 )
 from minions.server.actions.retry_task import retry_task
-from minions.server.actions.view_jobs import view_jobs
+from minions.server.actions.view_jobs import JobsAsked, view_jobs
 from minions.server.web.texts import counted
 from minions.server.web.views.activity import reason_text, sentence
 from minions.server.web.views.dots import dots
@@ -223,7 +223,7 @@ async def _outputs(visit: Visit, task: Task) -> Response:
     """Commands have outputs instead of rows, one a job."""
     after = visit.query("after") or ""
     start = int(after) if after.isdecimal() and len(after) < 10 else -1
-    jobs = await view_jobs(visit.deployment, task, state=None, after=start, limit=_JOBS_PAGE + 1)
+    jobs = await view_jobs(visit.deployment, task, JobsAsked(after=start, limit=_JOBS_PAGE + 1))
     return visit.page(
         "tasks/outputs.html",
         **await _head(visit, task, "results"),

@@ -1,0 +1,68 @@
+"""Holding back: a job that must not run twice waits while the same one, which was cancelled, may still run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from minions.domain.errors import InputUnreadable, MinionsError, Unavailable
+from minions.domain.task import Task
+from minions.server.deployment import Deployment
+from minions.server.job_lines import JobLine, Line, read_jobs
+from minions.store import stopping, subtask_pages
+from minions.store.stopping import StoppingJob
+
+_PAGE = 1000
+
+
+async def still_running(deployment: Deployment, task: Task, lines: Sequence[Line]) -> dict[int, list[int]]:
+    """By subtask of `lines`, the acquirements under which the same job may still run although it was cancelled.
+
+    Raises Unavailable, InputUnreadable.
+    """
+    running = await _running(deployment, task)
+    return await asyncio.to_thread(_same, deployment, running, lines) if running else {}
+
+
+async def still_running_of(deployment: Deployment, task: Task) -> dict[int, list[int]]:
+    """The same of all subtasks of a task."""
+    running = await _running(deployment, task)
+    found: dict[int, list[int]] = {}
+    after = -1
+    while running:
+        async with deployment.database.connection() as connection:
+            page = await subtask_pages.subtask_page(
+                connection, task.task_id, task.name, state=None, after=after, limit=_PAGE
+            )
+        if not page:
+            break
+        after = page[-1].subtask_id
+        lines = [JobLine(each.subtask_id, each.object, each.range_start, each.range_end) for each in page]
+        found |= await asyncio.to_thread(_same, deployment, running, lines)
+    return found
+
+
+async def _running(deployment: Deployment, task: Task) -> list[StoppingJob]:
+    """Nearly always nothing: then no line is read."""
+    if not task.specification.keeps_owner:
+        return []
+    async with deployment.database.connection() as connection:
+        return await stopping.stopping_of_project(connection, task.name.team, task.name.project)
+
+
+def _same(deployment: Deployment, running: Sequence[StoppingJob], lines: Sequence[Line]) -> dict[int, list[int]]:
+    """Blocks."""
+    running_as: dict[str, list[int]] = {}
+    try:
+        for each in running:
+            _, identity = read_jobs(deployment.inputs, [each])[each.subtask_id]
+            running_as.setdefault(identity, []).append(each.acquirement_id)
+        jobs = read_jobs(deployment.inputs, lines)
+    except Unavailable:
+        raise
+    except (MinionsError, ValueError) as error:
+        raise InputUnreadable(
+            "jobs were cancelled and may still run, and whether this task has one of them cannot be told"
+            f" ({error}); hand it in again when their executors are back"
+        ) from error
+    return {number: running_as[identity] for number, (_, identity) in jobs.items() if identity in running_as}
