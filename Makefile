@@ -5,7 +5,7 @@ PYTHON ?= $(shell for each in python3.13 python3.12 python3.11 python3; do \
 VENV := .venv
 BIN := $(VENV)/bin
 # More than the two cores of continuous integration: most tests wait for something.
-TEST_PROCESSES ?= 3
+TEST_PROCESSES ?= 4
 # Where this is set, each of the hundreds of processes that tests start would compile the sources anew.
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check

@@ -96,8 +96,9 @@ async def test_finish_ends_what_runs_and_takes_nothing_new(deployed: Rig, tmp_pa
         assert (await deployed.ended(second))["state"] == "completed"
 
 
-async def test_what_is_lent_changes_while_it_runs(deployed: Rig) -> None:
+async def test_what_is_lent_changes_while_it_runs(deployed: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """Teams, kinds and preferences count from the next acquisition on."""
+    monkeypatch.setattr("minions.executor.agent._POLL_SECONDS", 1.0)
     policy = replace(LENT, teams=("speech",), kinds=("complete",))
     async with lent(deployed, policy=policy) as machine:
         await machine.until("ready")
