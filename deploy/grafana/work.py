@@ -40,7 +40,8 @@ def _tasks() -> list[Panel]:
             FROM grafana_waiting WHERE {CHOSEN}
             """,
             width=8,
-            said="Held back: of paused tasks, or delayed after a fault.",
+            said="Held back: of paused tasks, delayed after a fault, or jobs that may still run where they were "
+            "cancelled.",
         ),
         lines(
             "Tasks",
@@ -109,7 +110,8 @@ def _queue() -> list[Panel]:
             f"""
             SELECT kind, CASE WHEN sum(done) > 0 THEN (900.0 * sum(open) / sum(done))::float8 END AS seconds
             FROM (
-                SELECT kind, subtasks AS open, 0 AS done FROM grafana_waiting WHERE state <> 'paused' AND {CHOSEN}
+                SELECT kind, subtasks AS open, 0 AS done FROM grafana_waiting
+                WHERE state NOT IN ('paused', 'held_back') AND {CHOSEN}
                 UNION ALL
                 SELECT kind, 1, 0 FROM grafana_acquired WHERE {CHOSEN}
                 UNION ALL
@@ -121,7 +123,8 @@ def _queue() -> list[Panel]:
             width=6,
             unit=SECONDS,
             nothing="not known: none was done in the last 15 minutes",
-            said="All open subtasks, at the rate of the last 15 minutes; paused tasks are left out.",
+            said="All open subtasks, at the rate of the last 15 minutes; left out: paused tasks, and jobs that may "
+            "still run where they were cancelled.",
         ),
     ]
 

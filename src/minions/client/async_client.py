@@ -25,7 +25,7 @@ from minions.client.paging import PAGE_ITEMS, first, pages_async
 from minions.client.submission import Draft
 from minions.client.threads import in_thread
 from minions.runtime.settings_files import ClientSettings, read_settings
-from minions.wire.tasks import ExecutorView, ServerView, SubmitRequest, TokenRequest, TokenView
+from minions.wire.tasks import AbandonAnswer, ExecutorView, ServerView, SubmitRequest, TokenRequest, TokenView
 
 
 class AsyncClient(HandingIn[Coroutine[Any, Any, AsyncTask]]):
@@ -119,6 +119,10 @@ class AsyncClient(HandingIn[Coroutine[Any, Any, AsyncTask]]):
     async def executor(self, executor_id: str) -> ExecutorView:
         """See Client.executor."""
         return await self._connection.send(calls.executor(executor_id))
+
+    async def abandon_executor(self, executor_id: str) -> AbandonAnswer:
+        """See Client.abandon_executor."""
+        return await self._connection.send(calls.abandon(executor_id))
 
     async def tokens(self) -> AsyncGenerator[TokenView]:
         """See Client.tokens."""

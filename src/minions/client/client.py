@@ -24,7 +24,7 @@ from minions.client.paging import PAGE_ITEMS, pages
 from minions.client.submission import Draft
 from minions.client.task import Task
 from minions.runtime.settings_files import ClientSettings, read_settings
-from minions.wire.tasks import ExecutorView, ServerView, SubmitRequest, TokenRequest, TokenView
+from minions.wire.tasks import AbandonAnswer, ExecutorView, ServerView, SubmitRequest, TokenRequest, TokenView
 
 
 class Client(HandingIn[Task]):
@@ -114,6 +114,13 @@ class Client(HandingIn[Task]):
     def executor(self, executor_id: str) -> ExecutorView:
         """An executor by its exe_ id. Raises NotFound."""
         return self._connection.send(calls.executor(executor_id))
+
+    def abandon_executor(self, executor_id: str) -> AbandonAnswer:
+        """Hand what an executor holds to others, because it does not come back: what still ran there would run twice.
+
+        Its cancelled jobs count as run no more. Raises NotFound.
+        """
+        return self._connection.send(calls.abandon(executor_id))
 
     def tokens(self) -> Iterator[TokenView]:
         """Every token, without its secret."""

@@ -132,10 +132,10 @@ def held_back(told: Mapping[str, str]) -> str:
 
     from minions.commands.output import now
     from minions.domain.phrases import clock
-    from minions.domain.stopping import why_held_back
+    from minions.domain.stopping import ABANDON_HOST, why_held_back
 
     heard_of = clock(datetime.fromisoformat(told["last_seen_at"]), now().astimezone())
-    return why_held_back(1, told["executor"], heard_of)
+    return why_held_back(1, told["executor"], heard_of, ABANDON_HOST)
 
 
 def _told(entry: LedgerView) -> str:

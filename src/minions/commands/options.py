@@ -38,6 +38,7 @@ TaskReference = Annotated[str, typer.Argument(metavar="TASK", help="Its id, team
 TaskReferences = Annotated[
     list[str], typer.Argument(metavar="TASK", help="Ids, team/project/name, or names.", show_default=False)
 ]
+ExecutorReference = Annotated[str, typer.Argument(metavar="EXECUTOR", help="Its id, or its name.")]
 Timeout = Annotated[
     float | None, typer.Option("--timeout", metavar="SECONDS", min=0, help="Give up waiting after this long.")
 ]

@@ -18,7 +18,7 @@ from typer.main import get_command
 TREE: Final[dict[str, tuple[str, ...]]] = {
     "submit": ("embed", "complete"),
     "tasks": ("ls", "show", "watch", "wait", "pause", "resume", "cancel", "retry", "results", "errors"),
-    "executors": ("ls", "show"),
+    "executors": ("ls", "show", "abandon"),
     "tokens": ("create", "ls", "revoke"),
     "config": ("show",),
     "run": (),

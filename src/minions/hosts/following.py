@@ -11,7 +11,7 @@ from minions.client import calls
 from minions.client.connection import AsyncConnection
 from minions.domain.lifecycle import ENDED_TASK_STATES
 from minions.domain.phrases import clock
-from minions.domain.stopping import held_back
+from minions.domain.stopping import ABANDON_HOST, held_back
 from minions.hosts.delivering import Deliveries, Delivery
 from minions.hosts.fault_telling import FaultTelling
 from minions.hosts.progress import RunProgress
@@ -116,7 +116,10 @@ class Following:
     def _tell_held_back(self, found: Mapping[str, HeldBack]) -> None:
         """Once when it begins, and as long as it lasts."""
         now = datetime.now().astimezone()
-        told = {name: held_back(each.jobs, name, clock(each.last_seen_at, now)) for name, each in found.items()}
+        told = {
+            name: held_back(each.jobs, name, clock(each.last_seen_at, now), ABANDON_HOST)
+            for name, each in found.items()
+        }
         for name in found.keys() - self._held_back_by:
             self._say(": ".join(told[name]))
         self._held_back_by = set(found)

@@ -1,4 +1,4 @@
-"""Loops: waiting for an event, for work or for a time, whichever comes first."""
+"""Loops: waiting for an event, for work or for a time, whichever comes first; or for work to its end."""
 
 from __future__ import annotations
 
@@ -34,3 +34,18 @@ async def unless(stopped: asyncio.Event, work: Coroutine[Any, Any, Result]) -> R
         for each in (working, stopping):
             each.cancel()
         await asyncio.gather(working, stopping, return_exceptions=True)
+
+
+async def to_its_end(work: Coroutine[Any, Any, Result]) -> Result:
+    """Do the work to its end, however often we are cancelled meanwhile; that is raised once it is done."""
+    working = asyncio.create_task(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not working.done():
+        try:
+            await asyncio.wait({working})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    result = working.result()
+    if cancelled is not None:
+        raise cancelled
+    return result

@@ -132,7 +132,7 @@ def standing_metrics(standing: Standing | None, watched: bool | None) -> Iterato
     )
     yield _gauge(
         "minions_queue_subtasks",
-        "Subtasks that wait: ready, delayed after a fault, or of a paused task.",
+        "Subtasks that wait: ready, delayed after a fault, held back while the same job may run, or of a paused task.",
         ("team", "kind", "state"),
         {(group.team, group.kind, group.state): number for group, number in numbers if group.what == "queued"},
     )

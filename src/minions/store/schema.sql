@@ -227,7 +227,7 @@ CREATE TABLE minion_subtask_stopping (
     cancelled_at timestamp with time zone NOT NULL DEFAULT now(),
     CONSTRAINT minion_subtask_stopping_pkey PRIMARY KEY (acquirement_id)
 );
-COMMENT ON TABLE minion_subtask_stopping IS 'Cancelled jobs of tasks with keeps_owner, each until the executor that held it says that it does not run any more.';
+COMMENT ON TABLE minion_subtask_stopping IS 'Cancelled jobs of tasks of commands, each until the executor that held it says that it does not run any more.';
 CREATE INDEX minion_subtask_stopping_executor ON public.minion_subtask_stopping USING btree (executor_id);
 
 CREATE TABLE minion_task (

@@ -18,9 +18,11 @@ async def stopping_of_executor(connection: Connection, executor_id: int, session
 
 @dataclass(frozen=True, slots=True)
 class StoppingJob:
-    """A cancelled job that may still run, with where its line lies."""
+    """A cancelled job that may still run. executor: where, by name. The rest tells where its line lies."""
 
     acquirement_id: int
+    executor: str
+    task_id: int
     subtask_id: int
     object: str
     start: int
@@ -30,7 +32,15 @@ class StoppingJob:
 async def stopping_of_project(connection: Connection, team: str, project: str) -> list[StoppingJob]:
     """Cancelled jobs of a project that may still run somewhere."""
     return [
-        StoppingJob(row["acquirement_id"], row["subtask_id"], row["object"], row["range_start"], row["range_end"])
+        StoppingJob(
+            row["acquirement_id"],
+            row["executor"],
+            row["task_id"],
+            row["subtask_id"],
+            row["object"],
+            row["range_start"],
+            row["range_end"],
+        )
         for row in await all_of(connection, "stopping_of_project", team, project)
     ]
 
@@ -52,8 +62,11 @@ class Stopped:
 
 async def note_stopped(connection: Connection, executor_id: int, acquirements: Sequence[int] | None = None) -> Stopped:
     """These cancelled jobs (None: all) run on an executor no more. In a transaction that holds no other lock."""
-    await one_of(connection, "lock_stopped")
     chosen = None if acquirements is None else list(acquirements)
+    found = await one_of(connection, "is_stopping", executor_id, chosen)
+    if found is None or not found["is_stopping"]:
+        return Stopped()
+    await one_of(connection, "lock_stopped")
     gone = [row["acquirement_id"] for row in await all_of(connection, "note_stopped", executor_id, chosen)]
     # In a statement of its own: what was held back while the first one waited shows up in the second.
     released = await all_of(connection, "let_wait_no_longer", gone) if gone else []

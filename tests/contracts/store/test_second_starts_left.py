@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from minions.domain.lifecycle import MAX_LOSSES
-from minions.domain.subtask import Acquired, GiveBack
+from minions.domain.subtask import GiveBack
 from minions.store import acquirements, tasks
 from minions.store.database import Connection, Database
 from minions.watchdog.passes.release_silent import release_silent
@@ -27,7 +27,7 @@ from tests.contracts.store.pairs import (
     pair,
     second,
 )
-from tests.contracts.store.world import add_executor, broken, until_blocked
+from tests.contracts.store.world import add_executor, broken, fall_silent, until_blocked
 
 __all__ = ["commit", "pair"]
 
@@ -161,20 +161,14 @@ async def test_a_cancelled_task_ends_both(pair: Pair, commit: Commit) -> None:
 
 
 async def test_the_watchdog_takes_a_second_start_from_a_silent_executor(pair: Pair) -> None:
-    async def fall_silent(held: Acquired) -> None:
-        await pair.connection.execute(
-            "UPDATE minion_executor SET last_seen_at = now() - interval '1 hour' WHERE executor_id = $1",
-            held.executor_id,
-        )
-
     await pair.connection.execute(
         "UPDATE minion_deployment SET server_seen_at = now(), serving_since = now() - interval '1 day'"
     )
-    await fall_silent(pair.second)
+    await fall_silent(pair.connection, pair.second.executor_id, 3600)
     (taken,) = await release_silent(pair.connection, 60)
     assert (taken.acquirement_id, taken.goes_on) == (pair.second.acquirement_id, True)
     assert await pair.owner() == (pair.first.acquirement_id, pair.first.executor_id, None)
-    await fall_silent(pair.first)
+    await fall_silent(pair.connection, pair.first.executor_id, 3600)
     (taken,) = await release_silent(pair.connection, 60)
     assert taken.queued
 

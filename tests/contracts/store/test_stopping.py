@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping
 
+import pytest
+
 from minions.store import acquirements, stopping, tasks
 from minions.store.database import Connection, Database
-from tests.contracts.store.pairs import LANE, acquire, add_jobs
+from minions.store.standing import Group, read_standing
+from tests.contracts.store.pairs import LANE, Pair, acquire, add_jobs
 from tests.contracts.store.world import LANE as ROWS
 from tests.contracts.store.world import add_executor, add_task, broken, places, until_blocked
 
@@ -57,23 +60,21 @@ async def stopping_of(connection: Connection, executor: int) -> list[int]:
     return [each.acquirement_id for each in await stopping.stopping_of_executor(connection, executor, str(session))]
 
 
-async def test_only_what_must_not_run_twice_is_kept_in_mind(connection: Connection) -> None:
+async def test_only_commands_are_kept_in_mind(connection: Connection) -> None:
     executor = await add_executor(connection)
-    rows, harmless, task = (
-        await add_task(connection, 1),
-        await add_jobs(connection, 1),
-        await add(connection, 2),
-    )
+    rows, idempotent, task = await add_task(connection, 1), await add_jobs(connection, 1), await add(connection, 2)
     assert await acquirements.acquire_from_lanes(connection, [executor], [ROWS.key], [])
-    assert (await acquire(connection, executor)).task_id == harmless
-    held = await acquire(connection, executor)
-    for each in (rows, harmless, task):
+    of_idempotent, held = await acquire(connection, executor), await acquire(connection, executor)
+    assert of_idempotent.task_id == idempotent
+    for each in (rows, idempotent, task):
         await cancel(connection, each)
-    assert await stopping_of(connection, executor) == [held.acquirement_id], "job 1 of it was held by nobody"
+    noted = [of_idempotent.acquirement_id, held.acquirement_id]
+    assert sorted(await stopping_of(connection, executor)) == noted, "nobody held job 1 of the last"
     other = "00000000-0000-0000-0000-000000000000"
     assert await stopping.stopping_of_executor(connection, executor, other) == [], "another session has a say"
-    (job,) = await stopping.stopping_of_project(connection, "team", "project")
-    assert (job.acquirement_id, job.subtask_id, job.start, job.end) == (held.acquirement_id, 0, 0, 10)
+    _, job = await stopping.stopping_of_project(connection, "team", "project")
+    name = await connection.fetchval("SELECT name FROM minion_executor WHERE executor_id = $1", executor)
+    assert job == stopping.StoppingJob(held.acquirement_id, name, task, 0, held.object, 0, 10)
     assert await stopping.stopping_of_project(connection, "team", "other") == []
 
 
@@ -155,3 +156,61 @@ async def test_what_is_held_back_while_it_ends_is_let_go(database: Database, con
             await until_blocked(connection)
         assert await late == stopping.Stopped(1, 1)
     assert await handed_out(connection) == [0]
+
+
+async def test_a_job_that_runs_in_two_places_is_waited_for_in_both(connection: Connection) -> None:
+    pair = await Pair.made(connection)
+    await cancel(connection, pair.first.task_id)
+    both = [pair.first.acquirement_id, pair.second.acquirement_id]
+    assert [each.acquirement_id for each in await stopping.stopping_of_project(connection, "team", "project")] == both
+    task = await add(connection, 1)
+    await hold_back(connection, task, {0: both})
+    assert await stopped(connection, pair.first.executor_id, both) == stopping.Stopped(1, 0)
+    assert await handed_out(connection) == []
+    assert await stopping_of(connection, pair.second.executor_id) == both[1:]
+    assert await stopped(connection, pair.second.executor_id, both) == stopping.Stopped(1, 1)
+    assert await handed_out(connection) == [0]
+
+
+async def test_what_ends_and_what_is_held_back_never_wait_in_a_ring(database: Database, connection: Connection) -> None:
+    executor, task = await add_executor(connection), await add(connection, 2)
+    for each in (2, 1):  # as they lie after room was used again
+        await connection.execute(
+            "INSERT INTO minion_subtask_stopping (acquirement_id, executor_id, task_id, subtask_id, acquired_at) "
+            "VALUES ($1, $2, $3, 0, now())",
+            each,
+            executor,
+            task,
+        )
+    async with database.connection() as other:
+        async with connection.transaction():
+            lock = "SELECT FROM minion_subtask_stopping WHERE acquirement_id = $1 FOR SHARE"
+            await connection.fetch(lock, 1)
+            late = asyncio.create_task(stopped(other, executor))
+            await until_blocked(connection)
+            await connection.fetch(lock, 2)
+        assert await late == stopping.Stopped(2, 0)
+
+
+@pytest.mark.parametrize("those", [None, [0]])
+async def test_where_nothing_was_cancelled_nobody_waits_for_a_turn(
+    connection: Connection, those: list[int] | None
+) -> None:
+    executor, _ = await cancelled(connection, 1)
+    other = await add_executor(connection)
+    async with connection.transaction():
+        assert await stopping.note_stopped(connection, executor if those else other, those) == stopping.Stopped()
+        locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"
+        assert await connection.fetchval(locks) == 0
+
+
+async def test_what_is_held_back_is_told_apart_from_what_is_delayed(connection: Connection) -> None:
+    _, those = await cancelled(connection, 1)
+    task = await add(connection, 3)
+    await hold_back(connection, task, {1: those})
+    numbers = (await read_standing(connection)).numbers
+    told = {group.state: number for group, number in numbers.items() if group.what == "queued"}
+    assert told == {"ready": 2, "held_back": 1}
+    assert numbers[Group("queued", "team", "command", "held_back")] == 1
+    rows = await connection.fetch("SELECT state, sum(subtasks)::int AS number FROM grafana_waiting GROUP BY state")
+    assert {row["state"]: row["number"] for row in rows} == told

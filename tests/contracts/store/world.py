@@ -222,3 +222,18 @@ async def until_blocked(connection: Connection) -> None:
             # In a transaction, what is shown of others stays as it was first seen.
             await connection.execute("SELECT pg_stat_clear_snapshot()")
             await asyncio.sleep(0.005)
+
+
+async def fall_silent(connection: Connection, executor: int, seconds: float) -> None:
+    """It was not heard of for so long, and was given nothing meanwhile."""
+    await connection.execute(
+        "UPDATE minion_executor SET last_seen_at = now() - make_interval(secs => $2) WHERE executor_id = $1",
+        executor,
+        seconds,
+    )
+    for column, owner in (("acquired_at", "executor_id"), ("second_since", "second_executor_id")):
+        await connection.execute(
+            f"UPDATE minion_subtask_acquirement SET {column} = now() - make_interval(secs => $2) WHERE {owner} = $1",
+            executor,
+            seconds,
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import signal
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from minions.domain.jobs import Job, Pinned, job_id, job_line
-from tests.integration.executor.deployment import EXECUTOR, Rig, eventually
+from tests.integration.executor.deployment import ADMIN, EXECUTOR, Rig, eventually
 
 _SAY = """import json, os, sys
 arguments = sys.argv[2:]
@@ -105,6 +106,15 @@ class CommandRig:
         found = (await self.rig.http.get("/api/v1/executors")).raise_for_status().json()["data"]
         return str(next(each["id"] for each in found if each["name"] == name))
 
+    async def minions(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """The command line, as an administrator of the server types it."""
+        places = {"MINIONS_SERVER": self.rig.url, "MINIONS_TOKEN": ADMIN, "MINIONS_CONFIG": str(self.home / "none")}
+        argv = [sys.executable, "-m", "minions.commands.main", *words]
+        return await asyncio.to_thread(
+            subprocess.run, argv, env=clean_environment() | places, stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, check=False,
+        )  # fmt: skip
+
     @asynccontextmanager
     async def executor(self, name: str = "host", slots: int = 2, server: str | None = None) -> AsyncGenerator[Host]:
         """An executor in a process of its own; ended by SIGTERM after the block unless it ended before."""
@@ -133,7 +143,7 @@ class Host:
     def start(self) -> None:
         """Start it, or start it again."""
         self.state.mkdir(exist_ok=True)
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("MINIONS_")}
+        environment = clean_environment()
         with (self.state / "test.log").open("ab") as log:
             self.process = subprocess.Popen(
                 self._argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
@@ -156,6 +166,11 @@ class Host:
     def said(self) -> str:
         """What it logged."""
         return (self.state / "test.log").read_text()
+
+
+def clean_environment() -> dict[str, str]:
+    """Without settings of whoever runs the tests."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("MINIONS_")}
 
 
 def shell(script: str, output: str) -> tuple[list[str], str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import AsyncGenerator
@@ -13,6 +14,15 @@ from typing import Any, cast
 import httpx
 import pytest
 
+from minions.domain.errors import InputUnreadable
+from minions.domain.lifecycle import TaskState
+from minions.domain.names import number_of
+from minions.server.actions.change_task import end_early
+from minions.server.actions.hold_back import still_running
+from minions.server.deployment import read_task
+from minions.server.job_lines import JobLine
+from minions.store import acquirements, retries, tasks
+from tests.contracts.store.world import until_blocked
 from tests.integration.commands.project import CommandRig, Given, Host, shell
 from tests.integration.commands.test_recovery import runs, stop_process
 from tests.integration.executor.deployment import ADMIN, EXECUTOR, eventually
@@ -89,9 +99,9 @@ async def abandon(host: Host, commands: CommandRig) -> None:
     """Somebody says that it does not run there any more, after having ended it."""
     ((_, pid),) = runs(host.state.parent)
     os.kill(int(pid), signal.SIGKILL)
-    executor = await commands.executor_id("first")
-    answer = (await commands.rig.http.post(f"/api/v1/executors/{executor}/abandon")).raise_for_status().json()
-    assert answer == {"given_back": 0, "stopped": 1}
+    done = await commands.minions("executors", "abandon", "first", "--yes")
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert "No job waits any more for 1 cancelled job of first." in done.stderr
 
 
 @pytest.mark.timeout(120)
@@ -134,7 +144,11 @@ async def test_a_retry_of_the_cancelled_task_waits_as_well(commands: CommandRig,
             assert (await commands.rig.ended(other))["state"] == "completed"
             assert said(tmp_path) == ["start"]
             assert await held_back(commands, task) == [("first", 1)]
-            assert "1 job of before may still run on first, not heard of" in await page_of(commands, task)
+            page = await page_of(commands, task)
+            assert "1 job of before may still run on first, not heard of" in page
+            assert "<code>minions executors abandon first</code>" in page
+            shown = (await commands.minions("tasks", "show", task)).stdout
+            assert "it is handed out once first has stopped it, or after `minions executors abandon first`" in shown
             await let_go_on(first, commands)
             await eventually(lambda: said(tmp_path) == ["start", "start"])
             (tmp_path / "go").touch()
@@ -198,3 +212,64 @@ async def test_so_does_giving_it_back_and_going(commands: CommandRig, verb: str)
     assert await held_back(commands, again) == [("hand", 1)]
     await hand.say(verb, reason="test", **({"acquirement": held} if verb == "release" else {}))
     assert await held_back(commands, again) == []
+
+
+async def cancelled_by_hand(commands: CommandRig, **parameters: Any) -> tuple[ByHand, str, str]:
+    """(an executor that has not heard of it, the task, the acquirement that it held)"""
+    hand = await ByHand.register(commands)
+    task = await commands.submit([quick("out")], **parameters)
+    await commands.rig.until(task, lambda view: view["state"] == "running")
+    held = (await hand.say("acquire"))["assignment"]["acquirement"]
+    (await commands.rig.http.post(f"/api/v1/tasks/{task}/cancel")).raise_for_status()
+    return hand, task, held
+
+
+async def test_a_job_that_might_run_twice_holds_back_one_that_must_not(commands: CommandRig) -> None:
+    hand, _, held = await cancelled_by_hand(commands, idempotent=True)
+    again = await commands.submit([quick("out")])
+    await commands.rig.until(again, lambda view: view["state"] == "running")
+    assert await held_back(commands, again) == [("hand", 1)]
+    assert (await hand.say("progress", rows={held: 0}, heard_until=held))["stopping"] == [held]
+    await hand.say("progress", rows={}, heard_until=held)
+    assert await held_back(commands, again) == []
+
+
+async def test_what_cannot_be_compared_says_whose_fault_it_is(commands: CommandRig) -> None:
+    _, task, _ = await cancelled_by_hand(commands)
+    deployment = commands.rig.deployment
+    async with deployment.database.connection() as connection:
+        found = await read_task(connection, number_of("tsk", task))
+        uri = await connection.fetchval("SELECT object FROM minion_subtask WHERE task_id = $1", found.task_id)
+    gone = JobLine(0, deployment.inputs.own("uploads/upl_0/gone.jsonl"), 0, 10)
+    with pytest.raises(InputUnreadable) as own:
+        await still_running(deployment, found, [gone])
+    assert "the jobs of this task cannot be read" in str(own.value)
+    assert "hand" not in str(own.value)
+
+    store, key = deployment.inputs.place(uri)
+    await store.delete([key])
+    again = await commands.submit([quick("out")])
+    view = await commands.rig.ended(again)
+    assert view["state"] == "failed"
+    assert "may still run on hand, " in view["state_reason"]
+    assert "`minions executors abandon NAME`" in view["state_reason"]
+
+
+async def test_a_retry_sees_what_was_cancelled_while_it_looked(commands: CommandRig) -> None:
+    """Another retry came first, was handed out and was cancelled: its job may run."""
+    _, task, held = await cancelled_by_hand(commands)
+    task_id = number_of("tsk", task)
+    async with commands.rig.deployment.database.connection() as connection:
+        executor = await connection.fetchval("SELECT executor_id FROM minion_subtask_stopping")
+        await connection.execute("DELETE FROM minion_subtask_stopping")
+        async with connection.transaction():
+            await tasks.lock_task(connection, task_id)
+            late = asyncio.create_task(commands.rig.http.post(f"/api/v1/tasks/{task}/retry", json={}))
+            await until_blocked(connection)
+            assert await retries.reopen_task(connection, task_id, TaskState.RUNNING, None)
+            assert await retries.retry_subtasks(connection, task_id, None, "by a test")
+            (again,) = await acquirements.acquire_from_tasks(connection, [executor], [task_id])
+            assert again.acquirement_id > number_of("acq", held)
+            await end_early(connection, task_id, TaskState.CANCELLED, "by a test")
+        (await late).raise_for_status()
+    assert await held_back(commands, task) == [("hand", 1)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.integration.executor.deployment import Rig
+from tests.integration.executor.deployment import Rig, eventually
 
 
 def held_texts(gate: Path, before: int = 20, after: int = 20) -> list[str]:
@@ -18,6 +18,11 @@ async def check_rows(deployed: Rig, task: str, texts: list[str]) -> None:
     positions = [row["position"] for row in rows]
     assert positions == sorted(set(positions))
     assert {row["status"] for row in rows} == {"ok"}
+
+
+async def are_registered(deployed: Rig, *names: str) -> bool:
+    found = (await deployed.http.get("/api/v1/executors")).raise_for_status().json()["data"]
+    return {each["name"] for each in found} == set(names)
 
 
 async def test_a_part_in_flight_is_never_written_again_with_other_rows(deployed: Rig, tmp_path: Path) -> None:
@@ -50,6 +55,7 @@ async def test_a_subtask_that_was_given_away_is_dropped(deployed: Rig, tmp_path:
         await first.until_heard(20)
         silent = deployed.saboteur.add("held", "POST", "executor/progress", times=1000)
         async with deployed.executor() as second:
+            await eventually(lambda: are_registered(deployed, "e1", "e2"))  # else the first is given it once more
             assert await deployed.take_all_away() == 1
             await second.until_heard(1)
             silent.times = 0

@@ -263,7 +263,7 @@ async def test_it_works_from_one_file_without_any_library(scene: Scene) -> None:
     package = Path(minions.__file__).parent
     bundle = scene.place / "bundle.pyz"
     with zipfile.ZipFile(bundle, "w") as file:
-        for pattern in ("*.py", "domain/*.py", "executor/*.py", "executor/supervisor/*.py"):
+        for pattern in ("*.py", "domain/*.py", "runtime/*.py", "executor/*.py", "executor/supervisor/*.py"):
             for source in package.glob(pattern):
                 file.write(source, source.relative_to(package.parent))
     process = await asyncio.create_subprocess_exec(

@@ -7,8 +7,9 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 
+import psutil
 import pytest
 
 from minions.executor.supervisor.command import Command
@@ -42,6 +43,14 @@ async def supervisor(scene: Scene) -> AsyncGenerator[Supervisor]:
 async def hasty(scene: Scene) -> AsyncGenerator[Supervisor]:
     """For those who do not hear TERM."""
     async with supervise(scene.directory, grace=HASTE) as running:
+        yield running
+    assert scene.alive() == []
+
+
+@pytest.fixture
+async def powerless(scene: Scene) -> AsyncGenerator[Supervisor]:
+    """It gives up before it has signalled anybody, so that its jobs cannot be ended."""
+    async with supervise(scene.directory, grace=Grace(term_seconds=0, kill_seconds=0)) as running:
         yield running
     assert scene.alive() == []
 
@@ -198,6 +207,68 @@ async def test_a_caller_that_is_cancelled_before_anything_is_heard_of_the_job_le
         await running
     assert supervisor.running == 0
     assert scene.alive() == []
+
+
+async def test_a_caller_that_is_cancelled_again_while_its_job_is_stopped_leaves_none(
+    hasty: Supervisor, scene: Scene
+) -> None:
+    running = asyncio.create_task(hasty.run(scene.shell(f"trap '' TERM; {scene.sleeper}")))
+    await scene.hears()
+    await cancel_often(running)
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert scene.alive() == []
+
+
+async def cancel_often(task: asyncio.Task[JobOutcome]) -> None:
+    """With time in between for the task to hear of each."""
+    for _ in range(3):
+        task.cancel()
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+
+async def test_a_start_that_is_cancelled_says_what_it_left_until_that_is_gone(
+    powerless: Supervisor, scene: Scene
+) -> None:
+    left: list[str] = []
+    running = asyncio.create_task(powerless.run(scene.shell(scene.sleeper), left.extend))
+    while powerless.running == 0:  # noqa: ASYNC110 -- there is no event between the order and its answer
+        await asyncio.sleep(0)
+    await cancel_often(running)
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert len(left) == 1
+    await scene.hears()
+    assert not await powerless.look_again("job")
+    await end(scene.alive())
+    assert await powerless.look_again("job")
+    assert not await powerless.look_again("job"), "nothing is known of it any more"
+
+
+async def test_what_was_found_of_a_job_is_looked_for_when_its_ties_to_it_are_cut(
+    powerless: Supervisor, scene: Scene
+) -> None:
+    other = await powerless.start(scene.shell(scene.sleeper, job="other"))
+    await scene.hears()
+    job = await powerless.start(scene.shell(f"env -i setsid sh -c '{scene.sleeper}' & {scene.sleeper}"))
+    await scene.hears(2)
+    assert len((await job.stop("enough")).left) == 2
+    assert job.record is not None
+    assert other.record is not None
+    await end([job.record.pid])
+    assert not await powerless.look_again("job"), "its child has neither its token nor its session"
+    await end(set(scene.alive()) - {other.record.pid})
+    assert await powerless.look_again("job")
+    await end([other.record.pid])
+
+
+async def end(pids: Iterable[int]) -> None:
+    """What the supervisor could not; returns when the processes are gone."""
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+        while psutil.pid_exists(pid):  # noqa: ASYNC110 -- its launcher reaps it, and says so to the supervisor only
+            await asyncio.sleep(0.01)
 
 
 async def test_the_end_of_the_executor_stops_all_jobs_within_the_grace(scene: Scene) -> None:

@@ -9,11 +9,13 @@ from typing import Any, cast
 
 import pytest
 
+from minions.domain.names import number_of
 from minions.server.watched import Watched
 from minions.store.database import Connection, dedicated
 from minions.store.watchdog import become_watchdog
 from minions.watchdog.main import watch
 from minions.watchdog.settings import WatchdogSettings
+from tests.contracts.store.world import fall_silent
 from tests.integration.server.conftest import DeploymentFactory
 from tests.integration.server.driving import Served, eventually, ok, show, submit, until
 from tests.integration.server.web.browsing import signed_in, text_of, words
@@ -58,7 +60,7 @@ async def one_silent(served: Served) -> dict[str, Any]:
     # The server may still have to write that it heard of it.
     await served.deployment.sessions.write_signs_of_life()
     async with served.deployment.database.connection() as connection:
-        await connection.execute("UPDATE minion_executor SET last_seen_at = now() - interval '1 hour'")
+        await fall_silent(connection, number_of("exe", worker.me["executor"]), 3600)
         await connection.execute("UPDATE minion_deployment SET serving_since = now() - interval '2 hours'")
     return task
 

@@ -16,8 +16,8 @@ from minions.store.looking import executor_standings
 from minions.store.standing import read_standing
 from minions.watchdog.passes.prune import prune
 from minions.watchdog.passes.release_silent import release_silent
-from tests.contracts.store.world import LANE, add_executor, add_task
-from tests.integration.watchdog.test_watch import LEASE, one_silent, serving_for, silent_for
+from tests.contracts.store.world import LANE, add_executor, add_task, fall_silent
+from tests.integration.watchdog.test_watch import LEASE, one_silent, serving_for
 
 HEARTBEAT = 300.0
 OFFLINE = offline_seconds(HEARTBEAT)
@@ -113,16 +113,30 @@ async def test_a_second_start_is_held_too(patient: Connection) -> None:
         second,
     )
     await serving_for(patient, 3600)
-    await silent_for(patient, second, LEASE + 1)
+    await fall_silent(patient, second, LEASE + 1)
     assert await counted(patient) == {"offline": 1, "starting": 1}
+
+
+async def test_who_was_given_something_just_now_has_the_whole_lease(patient: Connection) -> None:
+    """An idle executor may wait for work longer than the lease, and says nothing meanwhile."""
+    patiently_waiting = await add_executor(patient)
+    await serving_for(patient, 3600)
+    await fall_silent(patient, patiently_waiting, LEASE + 5)
+    await add_task(patient, 1)
+    (held,) = await acquirements.acquire_from_lanes(patient, [patiently_waiting], [LANE.key], [])
+    assert (await told(patient, patiently_waiting)).state == "starting"
+    assert await release_silent(patient, LEASE) == []
+    await fall_silent(patient, patiently_waiting, LEASE + 5)
+    assert (await told(patient, patiently_waiting)).state == "offline"
+    assert [each.acquirement_id for each in await release_silent(patient, LEASE)] == [held.acquirement_id]
 
 
 async def test_who_holds_nothing_is_offline_when_the_watchdog_would_say_so(patient: Connection) -> None:
     idle = await add_executor(patient)
     await serving_for(patient, 3600)
-    await silent_for(patient, idle, OFFLINE - 60)
+    await fall_silent(patient, idle, OFFLINE - 60)
     assert (await told(patient, idle)).state == "starting"
-    await silent_for(patient, idle, OFFLINE + 10)
+    await fall_silent(patient, idle, OFFLINE + 10)
     heard = await last_seen(patient, idle)
     assert await told(patient, idle) == Told("offline", NO_SIGN_OF_LIFE, heard)
     await prune(patient, 30, OFFLINE, LEASE)
@@ -145,8 +159,8 @@ async def test_while_no_server_is_there_nobody_falls_silent(patient: Connection)
         "UPDATE minion_deployment SET server_seen_at = now() - interval '1 hour', "
         "serving_since = now() - interval '2 hours'"
     )
-    await silent_for(patient, silent, 3600 + LEASE + 5)
-    await silent_for(patient, well, 3600 + LEASE - 45)
+    await fall_silent(patient, silent, 3600 + LEASE + 5)
+    await fall_silent(patient, well, 3600 + LEASE - 45)
     assert (await told(patient, silent)).state == "offline"
     assert (await told(patient, well)).state == "starting"
 

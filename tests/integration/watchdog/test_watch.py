@@ -17,7 +17,7 @@ from minions.watchdog.passes.finish_stuck import finish_stuck
 from minions.watchdog.passes.prune import prune
 from minions.watchdog.passes.release_silent import release_silent
 from minions.watchdog.settings import WatchdogSettings
-from tests.contracts.store.world import LANE, add_executor, add_task, broken, places, whole
+from tests.contracts.store.world import LANE, add_executor, add_task, broken, fall_silent, places, whole
 from tests.services.postgres import PostgresService
 
 LEASE = 90.0
@@ -33,22 +33,14 @@ async def serving_for(connection: Connection, seconds: float) -> None:
     )
 
 
-async def silent_for(connection: Connection, executor: int, seconds: float) -> None:
-    await connection.execute(
-        "UPDATE minion_executor SET last_seen_at = now() - make_interval(secs => $2) WHERE executor_id = $1",
-        executor,
-        seconds,
-    )
-
-
 async def one_silent(connection: Connection) -> tuple[int, int, int]:
     """(task of 4 subtasks, executor that fell silent with two of them, executor that is well and holds one)."""
     silent, well = await add_executor(connection), await add_executor(connection)
     task = await add_task(connection, 4)
     await acquirements.acquire_from_lanes(connection, [silent, silent, well], [LANE.key], [])
     await serving_for(connection, 3600)
-    await silent_for(connection, silent, LEASE + 30)
-    await silent_for(connection, well, LEASE - 30)
+    await fall_silent(connection, silent, LEASE + 30)
+    await fall_silent(connection, well, LEASE - 30)
     return task, silent, well
 
 
@@ -100,7 +92,7 @@ async def test_under_a_short_lease_a_short_absence_of_the_server_is_noticed(conn
     assert await release_silent(connection, lease) == []  # it is away now
     await access.note_serving(connection, lease)
     assert await access.serving_seconds(connection, lease) < lease  # a gap: counted anew
-    await silent_for(connection, silent, lease + 1)
+    await fall_silent(connection, silent, lease + 1)
     assert await release_silent(connection, lease) == []
     await serving_for(connection, lease + 1)
     assert await release_silent(connection, lease) != []
@@ -128,7 +120,7 @@ async def test_the_fifth_loss_sets_a_subtask_aside(connection: Connection) -> No
     await serving_for(connection, 3600)
     for _ in range(5):
         await acquirements.acquire_from_lanes(connection, [executor], [LANE.key], [])
-        await silent_for(connection, executor, LEASE + 1)
+        await fall_silent(connection, executor, LEASE + 1)
         await release_silent(connection, LEASE)
     assert await places(connection, task) == {"failed": [0]}
 
@@ -171,7 +163,7 @@ async def test_old_samples_are_forgotten_and_the_silent_are_offline(connection: 
             days,
         )
     for executor in (gone, busy):
-        await silent_for(connection, executor, 1000)
+        await fall_silent(connection, executor, 1000)
     await serving_for(connection, 600)
     await prune(connection, 30, 660, LEASE)
     assert await connection.fetchval("SELECT count(*) FROM minion_heartbeat") == 2

@@ -10,7 +10,7 @@ import pytest
 
 from minions.commands.run_board import BoardPrinter
 from minions.domain.errors import FieldError, MinionsError, ValidationFailed
-from minions.domain.stopping import held_back
+from minions.domain.stopping import ABANDON_HOST, held_back
 from minions.hosts.board import board, summary
 from minions.hosts.progress import RunProgress
 from minions.hosts.status import Failure, HostStatus, Status, error_document, error_of, read_status, write_status
@@ -46,7 +46,8 @@ def test_the_board() -> None:
 
 
 def test_what_waits_for_a_cancelled_job_is_told_with_the_way_out() -> None:
-    status = replace(STATUS, held_back=(held_back(1, "mini", "14:02"), held_back(2_000, "maxi", "Fri 14:02")))
+    told = (held_back(1, "mini", "14:02", ABANDON_HOST), held_back(2_000, "maxi", "Fri 14:02", ABANDON_HOST))
+    status = replace(STATUS, held_back=told)
     assert lines(status, 100)[3:7] == [
         "  ◆ 1 job of before may still run on mini, not heard of since 14:02:",
         "    it is handed out once mini has stopped it, or after `minions hosts abandon mini`",

@@ -58,14 +58,10 @@ def command(
 
 
 def _ask(found: Sequence[Kept], *, yes: bool) -> None:
-    import sys
+    from minions.commands.asking import ask
 
     _name(found, "Deletes")
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise services.invalid("--purge", "nobody can be asked here; give --yes as well")
-    typer.confirm("Delete them?", abort=True, err=True)
+    ask("Delete them?", "--purge", yes=yes)
 
 
 def _name(found: Sequence[Kept], verb: str) -> None:

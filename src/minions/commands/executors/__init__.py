@@ -1,1 +1,1 @@
-"""Look at the machines that do the work."""
+"""Look at the machines that do the work, or give one up."""

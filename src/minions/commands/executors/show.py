@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, cast
-
-import typer
+from typing import TYPE_CHECKING, Any, cast
 
 from minions.commands import options
 
 _MODELS_SHOWN = 20
 
 if TYPE_CHECKING:
-    from minions.client.client import Client
     from minions.wire.tasks import ExecutorView
 
 
 def command(
-    executor: Annotated[str, typer.Argument(metavar="EXECUTOR", help="Its id, or its name.")],
+    executor: options.ExecutorReference,
     json: options.Json = False,
     quiet: options.Quiet = False,
     server: options.Server = None,
     token_file: options.TokenFile = None,
 ) -> None:
     """Show one executor: its state with the reason and since when, what it holds, what it can run."""
+    from minions.commands.executors.finding import find
     from minions.commands.output import print_facts, print_json, to_stdout
     from minions.commands.silence import say_if_unwatched
 
     client = options.client(server, token_file)
-    view = _find(client, executor)
+    view = find(client, executor)
     if json:
         print_json(view.model_dump(mode="json"))
     elif quiet:
@@ -35,26 +33,6 @@ def command(
     else:
         print_facts(_facts(view))
         say_if_unwatched(client, [view])
-
-
-def _find(client: Client, reference: str) -> ExecutorView:
-    from minions.domain.errors import FieldError, NotFound, ValidationFailed
-    from minions.domain.names import number_of
-
-    try:
-        number_of("exe", reference)
-    except NotFound:
-        named = [view for view in client.executors() if reference in (view.name, view.id)]
-    else:
-        return client.executor(reference)
-    if not named:
-        raise NotFound(f"There is no executor {reference!r}", hint="Those there are: minions executors ls")
-    if len(named) > 1:
-        raise ValidationFailed(
-            [FieldError("EXECUTOR", "ambiguous", f"{len(named)} executors are called {reference!r}")],
-            hint=f"Name one by its id: {', '.join(view.id for view in named[:5])}",
-        )
-    return client.executor(named[0].id)
 
 
 def _facts(view: ExecutorView) -> list[tuple[str, Any]]:

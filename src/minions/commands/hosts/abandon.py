@@ -13,15 +13,12 @@ def command(name: HostName) -> None:
     Also those that were cancelled and may still run there. Only for a host whose jobs do not run any more: a job that
     still ran there would run twice.
     """
-    from minions.commands.output import counted, to_stderr
+    from minions.commands.abandoning import say_abandoned
     from minions.commands.project import here
 
     when = "" if here().coordinator() is not None else " No run goes on; the next `minions run` runs them."
     given_back, stopped = asyncio.run(_abandon(name))
-    if given_back or not stopped:
-        to_stderr(f"{counted(given_back, 'job')} of {name} went back to the queue.{when}")
-    if stopped:
-        to_stderr(f"No job waits any more for {counted(stopped, 'cancelled job')} of {name}.{when}")
+    say_abandoned(name, given_back, stopped, when=when)
 
 
 async def _abandon(name: str) -> tuple[int, int]:

@@ -94,10 +94,13 @@ def _held_back(view: TaskView) -> list[str]:
     """Which of its jobs wait although they could be run, and what ends that."""
     from minions.commands.output import now
     from minions.domain.phrases import clock
-    from minions.domain.stopping import why_held_back
+    from minions.domain.stopping import ABANDON_EXECUTOR, why_held_back
 
     moment = now().astimezone()
-    return [why_held_back(each.jobs, each.executor, clock(each.last_seen_at, moment)) for each in view.held_back]
+    return [
+        why_held_back(each.jobs, each.executor, clock(each.last_seen_at, moment), ABANDON_EXECUTOR)
+        for each in view.held_back
+    ]
 
 
 def _need(view: TaskView) -> str:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from minions.domain.errors import AcquirementLost, DiskFull, MinionsError, SessionReplaced, Unavailable
@@ -20,12 +19,14 @@ from minions.executor.commands.disk_room import DiskRoom
 from minions.executor.commands.messages import Assigned, Session, parse_assignment
 from minions.executor.commands.outbox import Kept
 from minions.executor.commands.run_job import Bench, Failed, GivenUp, Stuck
+from minions.executor.commands.runs import NotSwept, Run, end
 from minions.executor.commands.server_link import ServerLink
 from minions.executor.commands.settings import CommandSettings
 from minions.executor.commands.setups import Setups
 from minions.executor.commands.standing import Standing
 from minions.executor.commands.workplaces import NotHere, Prepare, SetupFailed
 from minions.executor.hearing import UNSETTLED_BEAT_SECONDS, Hearing
+from minions.runtime.loops import to_its_end
 
 log = logging.getLogger(__name__)
 
@@ -35,18 +36,8 @@ _MOST_HELD = 1000  # the server is told of 1,024 at most
 _CONTROL_SECONDS = 0.5
 _LOOK_SECONDS = 1.0  # a full disk is looked at again without anything having changed
 _LAST_DELIVERY_SECONDS = 0.5
+_LOOK_AGAIN_SECONDS = 30.0
 _STOPPED = "the executor was stopped"
-
-
-@dataclass(slots=True, eq=False)
-class _Run:
-    """A job that this executor owns. occupies: whether it takes a slot; afterwards it is only delivered."""
-
-    assigned: Assigned
-    task: asyncio.Task[None] | None = None
-    occupies: bool = True
-    kept: Kept | None = None
-    is_lost: bool = False
 
 
 class Agent:
@@ -67,7 +58,7 @@ class Agent:
         self._delivery = delivery
         self._device = device
         self._control = read_control(settings.state) or Control()
-        self._runs: dict[str, _Run] = {}
+        self._runs: dict[str, Run] = {}
         self._hearing = Hearing()
         self._stuck: dict[str, str] = {}
         self._disk_room = DiskRoom()
@@ -96,25 +87,27 @@ class Agent:
         return self._stopping.is_set() or self._replaced or (self._control.draining and not self._runs)
 
     async def work(self, answer: dict[str, Any]) -> None:
-        """Work in the session that began with this answer. Raises SessionReplaced when another took its place."""
+        """Work in the session that began with this answer.
+
+        Raises SessionReplaced when another took its place, NotSwept when that must not register again.
+        """
         session = Session(answer["executor"], answer["session"])
         self._replaced = False
         beating = asyncio.create_task(self._beat(session, answer))
         watching = asyncio.create_task(self._watch_control(session))
-        stopped: list[str] = []
+        looking = asyncio.create_task(self._look_again(session))
         try:
             await self._fill(session)
         finally:
-            watching.cancel()
-            stopped = await self._end()
-            beating.cancel()
-            await asyncio.gather(beating, watching, return_exceptions=True)
+            await to_its_end(self._end(beating, watching, looking))
         if not self._replaced:
-            await self._take_leave(session, stopped)
+            await self._take_leave(session)
             return
         for acquirement in self._runs:
             self._bench.outbox.drop(acquirement)  # whoever replaced us has what we held
         self._runs.clear()
+        if self._stuck:  # to register says that nothing of earlier jobs is left
+            raise NotSwept("; ".join(self._stuck.values()))
         raise SessionReplaced
 
     async def _fill(self, session: Session) -> None:
@@ -199,13 +192,13 @@ class Agent:
 
     def _begin(self, session: Session, assigned: Assigned) -> None:
         was_idle = not self._runs
-        run = self._runs[assigned.acquirement] = _Run(assigned)
+        run = self._runs[assigned.acquirement] = Run(assigned)
         until = time.monotonic() + 0.9 * assigned.links_expire_seconds
         run.task = asyncio.create_task(self._carry_out(session, run, until))
         if was_idle:
             self._news.set()
 
-    async def _carry_out(self, session: Session, run: _Run, until: float) -> None:
+    async def _carry_out(self, session: Session, run: Run, until: float) -> None:
         """From the assignment until the server knows how it ended."""
         assigned = run.assigned
         try:
@@ -232,7 +225,7 @@ class Agent:
         if not self._runs:
             self._news.set()
 
-    async def _tell_outcome(self, session: Session, run: _Run, outcome: Kept | Failed | GivenUp, until: float) -> None:
+    async def _tell_outcome(self, session: Session, run: Run, outcome: Kept | Failed | GivenUp, until: float) -> None:
         match outcome:
             case Kept():
                 run.kept = outcome
@@ -293,22 +286,19 @@ class Agent:
         with suppress(AcquirementLost, Unavailable):
             await self._link.call("release", messages.release(session, acquirement, reason), 5.0)
 
-    async def _end(self) -> list[str]:
-        """Stop what runs; what is finished has a moment to be delivered. Returns what was stopped."""
+    async def _end(self, beating: asyncio.Task[None], *others: asyncio.Task[None]) -> None:
+        """Stop what runs; what is finished has a moment to be delivered. Beats list it until all of it is over."""
         running = [run.task for run in self._runs.values() if run.task is not None and run.kept is None]
         delivering = [run.task for run in self._runs.values() if run.task is not None and run.kept is not None]
-        for task in (*self._asks, *running):
-            task.cancel()
-        await asyncio.gather(*self._asks, *running, return_exceptions=True)
+        await end(*self._asks, *running, *others)
         if delivering and not self._replaced:
             await asyncio.wait(delivering, timeout=_LAST_DELIVERY_SECONDS)
-        for task in delivering:
-            task.cancel()
-        await asyncio.gather(*delivering, return_exceptions=True)
-        return [each for each, run in self._runs.items() if run.kept is None and each not in self._stuck]
+        await end(*delivering)
+        await end(beating)
 
-    async def _take_leave(self, session: Session, stopped: list[str]) -> None:
+    async def _take_leave(self, session: Session) -> None:
         """Give back what was stopped. An output that is not delivered stays ours, as does what could not be ended."""
+        stopped = [each for each, run in self._runs.items() if run.kept is None and each not in self._stuck]
         if len(stopped) < len(self._runs):
             await asyncio.gather(*(self._release(session, each, _STOPPED) for each in stopped))
             return
@@ -380,13 +370,22 @@ class Agent:
     async def _evict(self, session: Session) -> None:
         """Stop what runs and give it back; what is finished is delivered."""
         runs = {each: run.task for each, run in self._runs.items() if run.kept is None and run.task is not None}
-        for task in runs.values():
-            task.cancel()
-        await asyncio.gather(*runs.values(), return_exceptions=True)
+        await end(*runs.values())
         gone = [each for each in runs if each not in self._stuck]
         await asyncio.gather(*(self._release(session, each, self._refusal()) for each in gone))
         for each in gone:
             self._forget(each)
+
+    async def _look_again(self, session: Session) -> None:
+        """What could not be ended may have ended since: then it is let go."""
+        while True:
+            await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+            for acquirement in list(self._stuck):
+                if await self._bench.supervisor.look_again(acquirement):
+                    with suppress(MinionsError):  # nobody waits for what was cancelled
+                        await self._release(session, acquirement, "it could not be ended, and has ended since")
+                    self._forget(acquirement)
+                    self._news.set()
 
     async def _watch_control(self, session: Session) -> None:
         while True:
@@ -396,5 +395,5 @@ class Agent:
                 self._news.set()
                 self._changed.set()
             if self._control.evicting and self._runs.keys() - self._stuck.keys():
-                await self._evict(session)
+                await to_its_end(self._evict(session))
             await asyncio.sleep(_CONTROL_SECONDS)

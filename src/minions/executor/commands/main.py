@@ -14,7 +14,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-from minions.domain.errors import Conflict, MinionsError, SessionReplaced
+from minions.domain.errors import MinionsError, SessionReplaced
 from minions.executor.commands import messages
 from minions.executor.commands.agent import Agent
 from minions.executor.commands.delivery import Delivery
@@ -25,6 +25,7 @@ from minions.executor.commands.machine import describe, host_lock, memory_mb
 from minions.executor.commands.messages import Assigned, Session
 from minions.executor.commands.outbox import Outbox
 from minions.executor.commands.run_job import Bench
+from minions.executor.commands.runs import NotSwept
 from minions.executor.commands.server_link import SERVER_FILE, ServerLink
 from minions.executor.commands.settings import CommandSettings
 from minions.executor.commands.standing import told
@@ -38,13 +39,6 @@ log = logging.getLogger(__name__)
 
 SUPERVISED = "supervisor"
 _MOST_THREADS = 64
-
-
-class NotSwept(Conflict):
-    """Processes of earlier jobs are still there."""
-
-    code = "not_swept"
-    hint = "End them, then start this executor again: until then their jobs are given to nobody."
 
 
 def main() -> int:

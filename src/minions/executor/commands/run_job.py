@@ -81,7 +81,7 @@ class Bench:
     ) -> Outcome:
         """Run it. Raises DiskFull, Unavailable: no attempt.
 
-        Cancelled, it stops the job first; on_left(reason) hears when that did not end it.
+        Cancelled, however often, it stops the job first; on_left(reason) hears when that did not end it.
         """
         try:
             job, identity = await self.lines.job(assigned)
@@ -124,13 +124,7 @@ class Bench:
         return await asyncio.to_thread(self._judged, session, assigned, command, outcome, about, place)
 
     async def _outcome(self, assigned: Assigned, command: Command, on_left: Callable[[str], None]) -> JobOutcome:
-        running = await self.supervisor.start(command)
-        try:
-            return await running.wait()
-        except asyncio.CancelledError:
-            if left := (await running.stop("the executor lets it go")).left:
-                on_left(_still_there(assigned, left))
-            raise
+        return await self.supervisor.run(command, lambda left: on_left(_still_there(assigned, left)))
 
     def _judged(
         self, session: Session, assigned: Assigned, command: Command, outcome: JobOutcome, about: Json, place: Path
@@ -208,7 +202,8 @@ class Bench:
 
 
 def _still_there(assigned: Assigned, left: Sequence[str]) -> str:
-    return f"job {assigned.subtask_id} could not be ended: {'; '.join(left)}"
+    found = f"job {assigned.subtask_id} could not be ended: {'; '.join(left)}"
+    return f"{found}; it is looked at again now and then, and when this executor starts anew"
 
 
 def _make_ready(command: Command, place: Path) -> None:

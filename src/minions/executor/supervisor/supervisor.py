@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import secrets
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,20 @@ from minions.executor.supervisor.outcome import JobOutcome
 from minions.executor.supervisor.process_table import process_table
 from minions.executor.supervisor.processes import ProcessTable
 from minions.executor.supervisor.record import Identity, Record
+from minions.executor.supervisor.remains import Remains
 from minions.executor.supervisor.stopping import Grace, StopReport, Target, stop
 from minions.executor.supervisor.sweep import SweepReport, claimed, sweep_claimed
+from minions.runtime.loops import to_its_end
 
 STDERR_TAIL_BYTES = 4096
 _ANSWER_SECONDS = 10.0
 _log = logging.getLogger(__name__)
+
+OnLeft = Callable[[Sequence[str]], None]
+
+
+def _say_nothing(_left: Sequence[str]) -> None:
+    """For a caller who reads `Job.outcome`, or does not care."""
 
 
 class Supervisor:
@@ -38,6 +46,7 @@ class Supervisor:
         self._grace = grace
         self._jobs: dict[str, Job] = {}
         self._orphans = Orphans()
+        self._remains: dict[str, Remains] = {}
         self._link: LauncherLink | None = None
         self._linking = asyncio.Lock()
         self._listening: asyncio.Task[None] | None = None
@@ -49,11 +58,11 @@ class Supervisor:
         """How many jobs have not come to their outcome."""
         return len(self._jobs)
 
-    async def start(self, command: Command) -> Job:
+    async def start(self, command: Command, on_left: OnLeft = _say_nothing) -> Job:
         """Start a job; returns once it is on record and was let go, or has its outcome because that failed.
 
         Raises CommandInvalid for what no process can be given, LauncherLost when no process can be started at all.
-        Cancelled, it stops the job first.
+        Cancelled, however often, it stops the job first; on_left(left) hears when that did not end it.
         """
         token = secrets.token_hex(16)
         order = _order(command, token)
@@ -63,18 +72,27 @@ class Supervisor:
             await link.say(order)
             await job.is_settled.wait()
         except asyncio.CancelledError:
-            await asyncio.shield(self._own(job.stop("its start was given up")))
+            await to_its_end(_let_go(job, "its start was given up", on_left))
             raise
         return job
 
-    async def run(self, command: Command) -> JobOutcome:
-        """Start a job and wait for its outcome. Cancelled, it stops the job first; for the rest see `start`."""
-        job = await self.start(command)
+    async def run(self, command: Command, on_left: OnLeft = _say_nothing) -> JobOutcome:
+        """Start a job and wait for its outcome. Cancelled, it stops the job first; for all of that see `start`."""
+        job = await self.start(command, on_left)
         try:
             return await job.wait()
         except asyncio.CancelledError:
-            await job.stop("nobody waits for it any more")
+            await to_its_end(_let_go(job, "nobody waits for it any more", on_left))
             raise
+
+    async def look_again(self, name: str) -> bool:
+        """Whether nothing is left any more of the jobs of that name, whose outcomes named something.
+
+        What is known to be theirs is stopped once more. False also where only a sweep can tell, since their launcher
+        died.
+        """
+        found = [each for each in self._remains.values() if each.record.job == name]
+        return bool(found) and all([await self._are_gone(each) for each in found])
 
     async def close(self, reason: str = "the executor ends") -> None:
         """Stop all jobs, within the grace, and let the launcher go. No job can be started after that."""
@@ -123,6 +141,8 @@ class Supervisor:
         async with self._linking:  # the next launcher's jobs must not be taken for those of this one
             report = await sweep_claimed(self._directory, self._table, self._grace)
             self._link, self._orphans = None, Orphans()
+            if report.complaints:  # of which job they are, nobody can say any more
+                self._remains.clear()
             lost, self._jobs = self._jobs, {}
             for job in lost.values():
                 job.lost(f"the launcher of jobs ended {how}", report.complaints)
@@ -153,8 +173,29 @@ class Supervisor:
         children = await asyncio.to_thread(_children, link.identity, self._table)
         target = Target([job.record], frozenset({link.identity}), known=self._abandoned(children, job.token))
         report = await stop(target, self._table, self._grace)
+        self._note_left(job.record, link, report)
         await link.say(Finish(job.token, is_gone=not report.complaints))
         self._conclude(job, report)
+
+    def _note_left(self, record: Record, link: LauncherLink, report: StopReport) -> None:
+        if report.complaints:
+            self._remains.setdefault(record.token, Remains(record, link.identity)).note(report, self._table)
+
+    async def _are_gone(self, remains: Remains) -> bool:
+        token, link = remains.record.token, self._link
+        orphans = frozenset[Identity]()
+        if link is not None and link.identity != remains.launcher:
+            link = None
+        if link is not None:
+            children = await asyncio.to_thread(_children, link.identity, self._table)
+            orphans = self._abandoned(children, token)
+        launchers = [] if link is None else [link.identity]
+        if not await remains.are_gone(launchers, orphans, self._table, self._grace):
+            return False
+        if link is not None:
+            await link.say(Finish(token, is_gone=True))
+        self._remains.pop(token, None)
+        return True
 
     def _abandoned(self, children: frozenset[Identity], ended: str) -> frozenset[Identity]:
         running = {each.token: each.record and each.record.identity for each in self._jobs.values() if each.is_running}
@@ -167,6 +208,8 @@ class Supervisor:
     def _forget_concluded(self, job: Job) -> None:
         if job.outcome is not None:
             self._jobs.pop(job.token, None)
+            if not job.outcome.left:
+                self._remains.pop(job.token, None)
 
     async def _stop(self, job: Job) -> None:
         """Stop what is there of a job that runs; its outcome comes by the launcher, as any other."""
@@ -174,6 +217,7 @@ class Supervisor:
         if job.record is None or link is None:
             return
         report = await stop(Target([job.record], frozenset({link.identity})), self._table, self._grace)
+        self._note_left(job.record, link, report)
         job.was_told(report)
         self._forget_concluded(job)
 
@@ -197,6 +241,11 @@ async def supervise(directory: Path, *, grace: Grace | None = None) -> AsyncGene
             yield supervisor
         finally:
             await supervisor.close()
+
+
+async def _let_go(job: Job, reason: str, on_left: OnLeft) -> None:
+    if left := (await job.stop(reason)).left:
+        on_left(left)
 
 
 def _children(launcher: Identity, table: ProcessTable) -> frozenset[Identity]:

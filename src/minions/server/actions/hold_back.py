@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from minions.domain.errors import InputUnreadable, MinionsError, Unavailable
+from minions.domain.stopping import ABANDON_EXECUTOR
 from minions.domain.task import Task
 from minions.server.deployment import Deployment
 from minions.server.job_lines import JobLine, Line, read_jobs
@@ -53,16 +54,33 @@ async def _running(deployment: Deployment, task: Task) -> list[StoppingJob]:
 def _same(deployment: Deployment, running: Sequence[StoppingJob], lines: Sequence[Line]) -> dict[int, list[int]]:
     """Blocks."""
     running_as: dict[str, list[int]] = {}
+    by_file: dict[tuple[int, str], list[StoppingJob]] = {}
+    for each in running:
+        by_file.setdefault((each.task_id, each.object), []).append(each)
+    for those in by_file.values():
+        identities = _cancelled(deployment, those)
+        for each in those:
+            running_as.setdefault(identities[each.subtask_id], []).append(each.acquirement_id)
     try:
-        for each in running:
-            _, identity = read_jobs(deployment.inputs, [each])[each.subtask_id]
-            running_as.setdefault(identity, []).append(each.acquirement_id)
         jobs = read_jobs(deployment.inputs, lines)
     except Unavailable:
         raise
     except (MinionsError, ValueError) as error:
-        raise InputUnreadable(
-            "jobs were cancelled and may still run, and whether this task has one of them cannot be told"
-            f" ({error}); hand it in again when their executors are back"
-        ) from error
+        raise InputUnreadable(f"the jobs of this task cannot be read ({error})") from error
     return {number: running_as[identity] for number, (_, identity) in jobs.items() if identity in running_as}
+
+
+def _cancelled(deployment: Deployment, those: Sequence[StoppingJob]) -> dict[int, str]:
+    """By subtask, the identities of cancelled jobs of one task and file. Started twice, a job is there twice."""
+    lines = {each.subtask_id: each for each in sorted(those, key=lambda job: job.start)}
+    try:
+        return {number: identity for number, (_, identity) in read_jobs(deployment.inputs, [*lines.values()]).items()}
+    except Unavailable:
+        raise
+    except (MinionsError, ValueError) as error:
+        names = sorted({each.executor for each in those})
+        raise InputUnreadable(
+            f"jobs were cancelled and may still run on {' and '.join(names)}, and whether this task has one of them"
+            f" cannot be told, as their file cannot be read ({error}); hand it in again when these executors are back"
+            f" and have stopped them, or abandon them: `{ABANDON_EXECUTOR} NAME`"
+        ) from error

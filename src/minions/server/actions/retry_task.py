@@ -42,6 +42,15 @@ async def retry_task(
 
     A retry that is asked for twice while it runs is one: the second answer tells how the task is.
     """
+    while (retried := await _retried(deployment, token, task_id, codes, dry_run)) is None:
+        pass
+    return retried
+
+
+async def _retried(
+    deployment: Deployment, token: Token, task_id: int, codes: Sequence[str] | None, dry_run: bool
+) -> Retried | None:
+    """None when another retry came in between: what of that was cancelled, and may still run, was not seen."""
     async with deployment.database.connection() as connection:
         task = reachable(token, await read_task(connection, task_id))
         if _is_under_way(task, codes) and not dry_run:
@@ -52,7 +61,10 @@ async def retry_task(
     running = {} if dry_run else await still_running_of(deployment, task)
     async with deployment.database.transaction() as connection:
         await tasks.lock_task(connection, task_id)
+        retries_seen = task.retries
         task = await read_task(connection, task_id)
+        if task.retries != retries_seen:
+            return None
         found = await _found(connection, task, codes)
         if not dry_run:
             await retries.reopen_task(connection, task_id, _next_state(task), codes)

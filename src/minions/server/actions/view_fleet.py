@@ -70,7 +70,7 @@ async def view_overview(deployment: Deployment, past: History, teams: Sequence[s
     rates = [done_rate(paces, now, seconds) for seconds in (_SHORT_SPAN_SECONDS, _LONG_SPAN_SECONDS)]
     return Overview(
         rows_per_second=lately / 60,
-        queued=work["ready"] + work["delayed"],
+        queued=work["ready"] + work["delayed"] + work["held_back"],
         held=work["acquired"],
         paused=work["paused"],
         tasks={
@@ -86,8 +86,8 @@ async def view_overview(deployment: Deployment, past: History, teams: Sequence[s
 
 
 def numbers_of(standing: Standing, teams: Sequence[str] | None) -> dict[str, int]:
-    """Subtasks of these teams that are ready, delayed, paused and acquired; pure."""
-    found = {state: _sum(standing, "queued", state, teams) for state in ("ready", "delayed", "paused")}
+    """Subtasks of these teams that are ready, delayed, held back, paused and acquired; pure."""
+    found = {state: _sum(standing, "queued", state, teams) for state in ("ready", "delayed", "held_back", "paused")}
     return {**found, "acquired": _sum(standing, "acquired", "", teams)}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import datetime
 from typing import Any, Final, cast
 from urllib.parse import urlencode
@@ -101,6 +102,7 @@ class Rendering:
             remaining=texts.remaining,
             sentence=texts.sentence,
             begins_with_word=texts.begins_with_word,
+            shell_word=shlex.quote,
         )
 
     def render(self, template: str, context: dict[str, Any], look: Look, now: datetime) -> str:

@@ -7,7 +7,8 @@ COMMENT ON COLUMN minion_deployment.lease_seconds IS
     'An executor that holds subtasks and is silent for so long is told as offline; null: no server has said it yet.';
 COMMENT ON COLUMN minion_deployment.offline_seconds IS 'The same of one that holds nothing.';
 
--- Silence is counted as the watchdog counts it: only while a server was there to be spoken to, up to when it was seen last.
+-- Silence is counted as the watchdog counts it: only while a server was there to be spoken to, up to when it was seen last,
+-- and from what it was given last, since an idle one may wait for work longer than the lease.
 CREATE VIEW minion_executor_standing AS
 SELECT executor.executor_id, executor.instance, executor.session, executor.name, executor.owner, executor.version,
     executor.token_id, executor.device, executor.kinds, executor.engines, executor.memory_mb, executor.preferences,
@@ -26,12 +27,15 @@ CROSS JOIN LATERAL (
     SELECT executor.state <> 'offline'
         AND counted.lasts > make_interval(secs => deployment.lease_seconds)
         AND (counted.lasts > make_interval(secs => deployment.offline_seconds)
-            OR EXISTS (
-                SELECT FROM minion_subtask_acquirement AS held WHERE held.executor_id = executor.executor_id
-            )
-            OR EXISTS (
-                SELECT FROM minion_subtask_acquirement AS held WHERE held.second_executor_id = executor.executor_id
-            )) AS is_new
+            OR (
+                SELECT max(given_at) FROM (
+                    SELECT max(acquired_at) FROM minion_subtask_acquirement AS held
+                    WHERE held.executor_id = executor.executor_id
+                    UNION ALL
+                    SELECT max(second_since) FROM minion_subtask_acquirement AS held
+                    WHERE held.second_executor_id = executor.executor_id
+                ) AS holds (given_at)
+            ) < now() - make_interval(secs => deployment.lease_seconds)) AS is_new
 ) AS silence;
 COMMENT ON VIEW minion_executor_standing IS
     'Executors as people are told of them. state is offline, since it was heard of last, for one that fell silent.';

@@ -377,21 +377,23 @@ FROM (
 JOIN minion_subtask AS subtask USING (task_id, subtask_id);
 
 -- lock_silent_executors
--- Executors that hold subtasks and gave no sign of life for $1 seconds. FOR UPDATE re-reads the row, so that a late
--- sign of life wins; SKIP LOCKED makes a second watchdog harmless. One that holds only what stays its own is found once,
--- to be called offline.
+-- Executors that hold subtasks and gave no sign of life for $1 seconds, nor were given anything: an idle one may wait for
+-- work longer than that. FOR UPDATE re-reads the row, so that a late sign of life wins; SKIP LOCKED makes a second
+-- watchdog harmless. One that holds only what stays its own is found once, to be called offline.
 WITH busy AS MATERIALIZED (
-    SELECT executor_id, bool_or(task_id NOT IN (SELECT task_id FROM minion_task WHERE keeps_owner AND ended_at IS NULL)) AS may_lose
+    SELECT executor_id, bool_or(task_id NOT IN (SELECT task_id FROM minion_task WHERE keeps_owner AND ended_at IS NULL)) AS may_lose,
+        max(given_at) AS given_at
     FROM (
-        SELECT executor_id, task_id FROM minion_subtask_acquirement
+        SELECT executor_id, task_id, acquired_at AS given_at FROM minion_subtask_acquirement
         UNION ALL
-        SELECT second_executor_id, task_id FROM minion_subtask_acquirement WHERE second_id IS NOT NULL
+        SELECT second_executor_id, task_id, second_since FROM minion_subtask_acquirement WHERE second_id IS NOT NULL
     ) AS held
     GROUP BY executor_id
 )
 SELECT executor.executor_id, executor.name, extract(epoch FROM now() - executor.last_seen_at)::float8 AS silent_seconds
 FROM busy JOIN minion_executor AS executor USING (executor_id)
-WHERE executor.last_seen_at < now() - make_interval(secs => $1) AND (busy.may_lose OR executor.state <> 'offline')
+WHERE executor.last_seen_at < now() - make_interval(secs => $1) AND busy.given_at < now() - make_interval(secs => $1)
+    AND (busy.may_lose OR executor.state <> 'offline')
 LIMIT 500
 FOR UPDATE OF executor SKIP LOCKED;
 

@@ -115,14 +115,14 @@ FROM minion_executor CROSS JOIN LATERAL jsonb_path_query(
 -- others_able
 -- Whether an executor other than $1 is there that could do a subtask of this kind ($2), engine ($3), memory ($4), team ($5).
 SELECT EXISTS (
-    SELECT FROM minion_executor
+    SELECT FROM minion_executor_standing
     WHERE executor_id <> $1 AND state IN ('starting', 'idle', 'busy') AND $2 = ANY (kinds) AND $3 = ANY (engines)
         AND memory_mb >= $4 AND (teams IS NULL OR $5 = ANY (teams))
 ) AS able;
 
 -- able_executors
 -- How many executors are not offline and could do a subtask of this kind ($1), engine ($2), memory ($3), team ($4).
-SELECT count(*)::int AS able FROM minion_executor
+SELECT count(*)::int AS able FROM minion_executor_standing
 WHERE state <> 'offline' AND $1 = ANY (kinds) AND $2 = ANY (engines) AND memory_mb >= $3
     AND (teams IS NULL OR $4 = ANY (teams));
 

@@ -2,7 +2,8 @@
 -- Everything that waits, runs and is there, in one snapshot: (what, team, kind, state, number, longest wait in seconds).
 -- The queue holds ranges, so a million subtasks that wait are some thousand rows.
 WITH waiting AS MATERIALIZED (
-    SELECT task_id, CASE WHEN ready THEN 'ready' WHEN not_before IS NOT NULL THEN 'delayed' ELSE 'paused' END AS state,
+    SELECT task_id, CASE WHEN ready THEN 'ready' WHEN waits_for IS NOT NULL THEN 'held_back'
+            WHEN not_before IS NOT NULL THEN 'delayed' ELSE 'paused' END AS state,
         sum(end_subtask - next_subtask) AS subtasks, min(waiting_since) FILTER (WHERE ready) AS since
     FROM minion_subtask_queue GROUP BY 1, 2
 ), held AS MATERIALIZED (

@@ -4,21 +4,36 @@ SELECT acquirement_id, acquired_at < now() - interval '1 minute' AS settled FROM
 WHERE executor_id = $1 AND EXISTS (SELECT FROM minion_executor WHERE executor_id = $1 AND session = $2);
 
 -- stopping_of_project
--- Cancelled jobs that may still run somewhere, of team $1 and project $2, with where their lines lie.
-SELECT stopping.acquirement_id, stopping.subtask_id, subtask.object, subtask.range_start, subtask.range_end
+-- Cancelled jobs that may still run somewhere, of team $1 and project $2, with where, and where their lines lie.
+SELECT stopping.acquirement_id, stopping.task_id, stopping.subtask_id, executor.name AS executor, subtask.object,
+    subtask.range_start, subtask.range_end
 FROM minion_subtask_stopping AS stopping JOIN minion_task AS task USING (task_id)
 JOIN minion_subtask AS subtask USING (task_id, subtask_id)
+JOIN minion_executor AS executor USING (executor_id)
 WHERE task.team = $1 AND task.project = $2
 ORDER BY stopping.acquirement_id;
+
+-- is_stopping
+-- Whether one of these ($2; null: any) may still run on executor $1. Nearly always nothing does.
+SELECT EXISTS (
+    SELECT FROM minion_subtask_stopping WHERE executor_id = $1 AND ($2::bigint[] IS NULL OR acquirement_id = ANY ($2))
+) AS is_stopping;
 
 -- lock_stopped
 -- One after the other: two that each end one of the acquirements for which a subtask waits would both see the other's.
 SELECT pg_advisory_xact_lock(1937010544, 0);
 
 -- note_stopped
--- These ($2; null: all) do not run any more on executor $1.
-DELETE FROM minion_subtask_stopping WHERE executor_id = $1 AND ($2::bigint[] IS NULL OR acquirement_id = ANY ($2))
-RETURNING acquirement_id;
+-- These ($2; null: all) do not run any more on executor $1. Locked in the order of hold_back, so that the two never wait
+-- for each other in a ring.
+WITH those AS MATERIALIZED (
+    SELECT acquirement_id FROM minion_subtask_stopping
+    WHERE executor_id = $1 AND ($2::bigint[] IS NULL OR acquirement_id = ANY ($2))
+    ORDER BY acquirement_id
+    FOR UPDATE
+)
+DELETE FROM minion_subtask_stopping AS stopping USING those WHERE stopping.acquirement_id = those.acquirement_id
+RETURNING stopping.acquirement_id;
 
 -- let_wait_no_longer
 -- What waited for one of $1 and for nothing else is due: promote_due makes it ready, unless its task is paused.

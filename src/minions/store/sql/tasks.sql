@@ -65,8 +65,9 @@ FROM gone CROSS JOIN LATERAL generate_series(next_subtask, end_subtask - 1) AS s
 WHERE retry = 'rows';
 
 -- cancel_acquired
--- Those under way too: their executors' calls come too late from now on. Commands that must not run twice may still run
--- there until the executors say that they do not: see stopping.sql.
+-- Those under way too: their executors' calls come too late from now on. Commands may still run there, in both places when
+-- they were started twice, until the executors say that they do not: see stopping.sql. Those that may run twice are noted
+-- as well, since the same job may be handed in again as one that must not.
 WITH held AS MATERIALIZED (
     SELECT acquirement_id FROM minion_subtask_acquirement WHERE task_id = $1 ORDER BY acquirement_id FOR UPDATE
 ), gone AS (
@@ -74,8 +75,11 @@ WITH held AS MATERIALIZED (
     WHERE acquirement.acquirement_id = held.acquirement_id RETURNING acquirement.*
 ), stopping AS (
     INSERT INTO minion_subtask_stopping (acquirement_id, executor_id, task_id, subtask_id, acquired_at)
-    SELECT acquirement_id, executor_id, task_id, subtask_id, acquired_at FROM gone
-    WHERE (SELECT keeps_owner FROM minion_task WHERE task_id = $1)
+    SELECT running.acquirement_id, running.executor_id, task_id, subtask_id, running.since FROM gone
+    CROSS JOIN LATERAL (
+        VALUES (acquirement_id, executor_id, acquired_at), (second_id, second_executor_id, second_since)
+    ) AS running (acquirement_id, executor_id, since)
+    WHERE running.acquirement_id IS NOT NULL AND (SELECT kind = 'command' FROM minion_task WHERE task_id = $1)
 )
 INSERT INTO minion_subtask_ledger
     (task_id, subtask_id, entry, executor_id, acquirement_id, attempt, losses, reason, waited_seconds)
