@@ -20,7 +20,7 @@ demo: $(VENV)/.demo  ## Do the main job on real input, on this machine
 
 test: check  ## Formatting, lint, types, import contracts, and all tests
 	@tests/services/system_packages.sh
-	@$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
+	@$(BIN)/python -m tests.run $(TEST_PROCESSES)
 
 check: $(VENV)/.dev  ## Formatting, lint, types and import contracts
 	@$(BIN)/ruff format --check --quiet .

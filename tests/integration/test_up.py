@@ -13,7 +13,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -89,6 +90,13 @@ class Up:
         return int(self.url.rpartition(":")[2])
 
 
+def kill(found: Iterable[str]) -> None:
+    """Of these lines, what is still there: one may end because another has."""
+    for each in found:
+        with suppress(psutil.NoSuchProcess):
+            psutil.Process(int(each.split()[0])).kill()
+
+
 @pytest.fixture
 def data() -> Iterator[Path]:
     """A directory whose socket path is short; whatever runs in it when the test ends is a failure."""
@@ -96,8 +104,7 @@ def data() -> Iterator[Path]:
         place = Path(name).resolve() / "data"
         yield place
         left = processes_of(place)
-        for each in left:
-            psutil.Process(int(each.split()[0])).kill()
+        kill(left)
         if (place / "postgres").exists():
             EmbeddedPostgres(place / "postgres").clear()
         assert not left
@@ -238,9 +245,7 @@ def test_a_start_after_everything_was_killed(data: Path, start: Start) -> None:
     up = start("--executors", "1", port=free_port())
     up.wait_ready()
     os.killpg(up.process.pid, signal.SIGSTOP)  # so that it starts nothing again
-    for each in processes_of(data):
-        if each.split()[0] != str(up.process.pid):
-            psutil.Process(int(each.split()[0])).kill()
+    kill(each for each in processes_of(data) if each.split()[0] != str(up.process.pid))
     up.process.kill()
     up.process.communicate()
     again = start("--executors", "1", port=up.port)
