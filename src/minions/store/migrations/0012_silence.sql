@@ -20,6 +20,15 @@ SELECT executor.executor_id, executor.instance, executor.session, executor.name,
     coalesce(silence.is_new, false) AS is_silent
 FROM minion_executor AS executor
 LEFT JOIN minion_deployment AS deployment ON true
+LEFT JOIN (
+    SELECT executor_id, max(given_at) AS given_at
+    FROM (
+        SELECT executor_id, acquired_at FROM minion_subtask_acquirement
+        UNION ALL
+        SELECT second_executor_id, second_since FROM minion_subtask_acquirement WHERE second_executor_id IS NOT NULL
+    ) AS each (executor_id, given_at)
+    GROUP BY executor_id
+) AS held ON held.executor_id = executor.executor_id
 CROSS JOIN LATERAL (
     SELECT least(now(), deployment.server_seen_at) - greatest(executor.last_seen_at, deployment.serving_since) AS lasts
 ) AS counted
@@ -27,15 +36,7 @@ CROSS JOIN LATERAL (
     SELECT executor.state <> 'offline'
         AND counted.lasts > make_interval(secs => deployment.lease_seconds)
         AND (counted.lasts > make_interval(secs => deployment.offline_seconds)
-            OR (
-                SELECT max(given_at) FROM (
-                    SELECT max(acquired_at) FROM minion_subtask_acquirement AS held
-                    WHERE held.executor_id = executor.executor_id
-                    UNION ALL
-                    SELECT max(second_since) FROM minion_subtask_acquirement AS held
-                    WHERE held.second_executor_id = executor.executor_id
-                ) AS holds (given_at)
-            ) < now() - make_interval(secs => deployment.lease_seconds)) AS is_new
+            OR held.given_at < now() - make_interval(secs => deployment.lease_seconds)) AS is_new
 ) AS silence;
 COMMENT ON VIEW minion_executor_standing IS
     'Executors as people are told of them. state is offline, since it was heard of last, for one that fell silent.';
