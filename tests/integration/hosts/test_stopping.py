@@ -16,16 +16,10 @@ from minions.client import calls
 from minions.client.connection import Connection
 from tests.integration.hosts.far_project import FarProject, executors_of, far_project, jobs_of
 from tests.integration.hosts.own_project import wait_until
-from tests.integration.hosts.test_edited import edit
+from tests.integration.hosts.test_edited import edit, mini
 from tests.services.sshd import Cable, SshHost, cable, ssh_host
 
-__all__ = ["cable"]
-
-
-@pytest.fixture
-def mini(cable: Cable) -> Iterator[SshHost]:
-    with ssh_host("mini", cable=cable) as host:
-        yield host
+__all__ = ["cable", "mini"]
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from minions.domain.errors import InputUnreadable, MinionsError, Unavailable
 from minions.domain.stopping import ABANDON_EXECUTOR
@@ -21,16 +21,16 @@ async def still_running(deployment: Deployment, task: Task, lines: Sequence[Line
 
     Raises Unavailable, InputUnreadable.
     """
-    running = await _running(deployment, task)
-    return await asyncio.to_thread(_same, deployment, running, lines) if running else {}
+    running_as = await _running_as(deployment, task)
+    return await asyncio.to_thread(_same, deployment, running_as, lines) if running_as else {}
 
 
 async def still_running_of(deployment: Deployment, task: Task) -> dict[int, list[int]]:
     """The same of all subtasks of a task."""
-    running = await _running(deployment, task)
+    running_as = await _running_as(deployment, task)
     found: dict[int, list[int]] = {}
     after = -1
-    while running:
+    while running_as:
         async with deployment.database.connection() as connection:
             page = await subtask_pages.subtask_page(
                 connection, task.task_id, task.name, state=None, after=after, limit=_PAGE
@@ -39,19 +39,20 @@ async def still_running_of(deployment: Deployment, task: Task) -> dict[int, list
             break
         after = page[-1].subtask_id
         lines = [JobLine(each.subtask_id, each.object, each.range_start, each.range_end) for each in page]
-        found |= await asyncio.to_thread(_same, deployment, running, lines)
+        found |= await asyncio.to_thread(_same, deployment, running_as, lines)
     return found
 
 
-async def _running(deployment: Deployment, task: Task) -> list[StoppingJob]:
-    """Nearly always nothing: then no line is read."""
+async def _running_as(deployment: Deployment, task: Task) -> dict[str, list[int]]:
+    """By identity, the acquirements of cancelled jobs that may still run. Nearly always none: then no line is read."""
     if not task.specification.keeps_owner:
-        return []
+        return {}
     async with deployment.database.connection() as connection:
-        return await stopping.stopping_of_project(connection, task.name.team, task.name.project)
+        running = await stopping.stopping_of_project(connection, task.name.team, task.name.project)
+    return await asyncio.to_thread(_by_identity, deployment, running) if running else {}
 
 
-def _same(deployment: Deployment, running: Sequence[StoppingJob], lines: Sequence[Line]) -> dict[int, list[int]]:
+def _by_identity(deployment: Deployment, running: Sequence[StoppingJob]) -> dict[str, list[int]]:
     """Blocks."""
     running_as: dict[str, list[int]] = {}
     by_file: dict[tuple[int, str], list[StoppingJob]] = {}
@@ -61,6 +62,11 @@ def _same(deployment: Deployment, running: Sequence[StoppingJob], lines: Sequenc
         identities = _cancelled(deployment, those)
         for each in those:
             running_as.setdefault(identities[each.subtask_id], []).append(each.acquirement_id)
+    return running_as
+
+
+def _same(deployment: Deployment, running_as: Mapping[str, list[int]], lines: Sequence[Line]) -> dict[int, list[int]]:
+    """Blocks."""
     try:
         jobs = read_jobs(deployment.inputs, lines)
     except Unavailable:
