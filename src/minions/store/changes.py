@@ -32,11 +32,17 @@ class Look:
 
 
 async def look_for_changes(
-    connection: Connection, since: Seen | None, *, watched: Sequence[int], executor_seconds: float
+    connection: Connection,
+    since: Seen | None,
+    *,
+    watched: Sequence[int],
+    executor_seconds: float,
+    silent: frozenset[int] | None = None,
 ) -> Look:
     """What became of subtasks and executors since an earlier look; None: nothing, only how far it goes now.
 
     watched: tasks whose own rows are looked at. executor_seconds: how old a change of an executor's state may be.
+    silent: those that are known to be, who are then not looked for: this costs as much as all the rest.
     """
     row = await one_of(
         connection,
@@ -45,13 +51,14 @@ async def look_for_changes(
         since.acquirement_id if since else None,
         list(watched),
         executor_seconds,
+        silent is None,
     )
     assert row is not None
     return Look(
         seen=Seen(row["ledger_id"], row["acquirement_id"]),
         tasks=frozenset(row["tasks"]),
         executors=frozenset(row["executors"]),
-        silent=frozenset(row["silent"]),
+        silent=frozenset(row["silent"]) if silent is None else silent,
         open_tasks=row["open_tasks"],
         watched=dict(zip(row["watched"], row["prints"], strict=True)),
     )

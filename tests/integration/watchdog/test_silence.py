@@ -96,6 +96,8 @@ async def test_who_holds_subtasks_is_offline_after_the_lease(patient: Connection
 async def test_one_that_is_heard_of_again_is_what_it_was(patient: Connection) -> None:
     _, silent, _ = await one_silent(patient)
     before = (await look_for_changes(patient, None, watched=[], executor_seconds=3)).silent
+    known = await look_for_changes(patient, None, watched=[], executor_seconds=3, silent=frozenset())
+    assert known.silent == frozenset(), "not looked for"
     await executors.note_signs_of_life(patient, [silent])
     assert (await told(patient, silent)).state == "starting"
     after = (await look_for_changes(patient, None, watched=[], executor_seconds=3)).silent

@@ -20,6 +20,7 @@ from minions.store.database import Database
 log = logging.getLogger(__name__)
 
 TICK_SECONDS: Final = 1.0
+_LOOKS_PER_SILENCE: Final = 5  # who is silent shows after many seconds, and is dear to find
 _LINGER_SECONDS: Final = 30.0  # a visitor who goes from page to page shall not start it anew each time
 EVERYTHING: Final = "everything"
 WAITING: Final = "waiting"
@@ -96,10 +97,13 @@ class Changes:
         since: Seen | None = None
         unwatched = self._watched.is_missing
         idle_seconds = 0.0
+        looks = 0
         while idle_seconds < _LINGER_SECONDS:
             joined = [each for each in self._open if each.is_new]
             try:
-                look = await self._look(since)
+                known = before.silent if before and looks % _LOOKS_PER_SILENCE else None
+                look = await self._look(since, known)
+                looks += 1
             except Unavailable as error:
                 log.warning("pages: %s", error)
                 self._tell({WAITING})
@@ -120,11 +124,11 @@ class Changes:
         if self._open:
             self._opened.set()
 
-    async def _look(self, since: Seen | None) -> Look:
+    async def _look(self, since: Seen | None, silent: frozenset[int] | None) -> Look:
         watched = sorted({number for each in self._open for number in _tasks_of(each.topics)})
         async with self._database.connection() as connection:
             return await look_for_changes(
-                connection, since, watched=watched, executor_seconds=2 * self._tick_seconds + 1
+                connection, since, watched=watched, executor_seconds=2 * self._tick_seconds + 1, silent=silent
             )
 
     def _tell(self, changed: set[str]) -> None:

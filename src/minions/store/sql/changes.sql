@@ -1,7 +1,7 @@
 -- what_changed
 -- For all open pages of a server. $1, $2: how far the last look saw in the ledger and in the acquirements, $3 tasks whose
--- own rows are looked at, $4 how many seconds old a change of an executor's state may be. A null $1 finds no entry.
--- Those that are silent are named one and all: no row changes when one falls silent, or is heard of again.
+-- own rows are looked at, $4 how many seconds old a change of an executor's state may be, $5 whether the silent are
+-- looked for: one and all are named, as no row changes when one falls silent. A null $1 finds no entry.
 WITH entries AS MATERIALIZED (
     SELECT task_id, executor_id FROM minion_subtask_ledger WHERE ledger_id > $1
     UNION ALL
@@ -18,7 +18,7 @@ SELECT
         SELECT executor_id FROM entries WHERE executor_id IS NOT NULL
         UNION SELECT executor_id FROM minion_executor WHERE state_since > now() - make_interval(secs => $4)
     ) AS executors,
-    ARRAY(SELECT executor_id FROM minion_executor_standing WHERE is_silent) AS silent,
+    CASE WHEN $5::boolean THEN ARRAY(SELECT executor_id FROM minion_executor_standing WHERE is_silent) END AS silent,
     (
         SELECT coalesce(sum(hashint8(task_id * 64 + subtask_count % 32 * 2 + paused::int) # hashtext(state)), 0)::bigint
         FROM minion_task WHERE state IN ('submitted', 'splitting', 'running', 'finishing')

@@ -16,16 +16,19 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
 from minions.domain.errors import Unavailable
-from minions.domain.names import public_id
+from minions.domain.names import number_of, public_id
 from minions.server.web import events as stream
 from minions.server.web.changes import EVERYTHING, WAITING, Changes, next_told
 from minions.server.web.look import Look
 from minions.server.web.visit import Visit
 from minions.store.changes import look_for_changes
+from minions.store.executors import note_signs_of_life
 from minions.store.queries import query
+from tests.contracts.store.world import fall_silent
 from tests.integration.cli_deployment import ADMIN, HandExecutor, running_server
 from tests.integration.server.driving import Served, ok, submit
 from tests.integration.server.driving import until as until_state
+from tests.integration.watchdog.test_watch import serving_for
 from tests.services.postgres import PostgresService
 
 DEADLINE_SECONDS = 60
@@ -153,6 +156,30 @@ async def test_many_pages_cost_one_look_a_tick(served: Served) -> None:
     database.connection = connection_of
 
 
+async def test_pages_are_told_of_executors_that_fall_silent_and_come_back(served: Served) -> None:
+    """No row changes when one falls silent, and it is not looked for at every tick."""
+    deployment = served.deployment
+    executor = (await served.executor()).me["executor"]
+    number = number_of("exe", executor)
+    async with deployment.database.connection() as connection:  # that it came shall be told no more
+        await connection.execute("UPDATE minion_executor SET state_since = now() - interval '1 hour'")
+    changes = Changes(deployment.database, deployment.doorbell, deployment.watched, tick_seconds=0.02)
+    watching = asyncio.create_task(changes.run())
+    with changes.subscribe({executor}) as page:
+        assert await next_told(page, DEADLINE_SECONDS) == {EVERYTHING}
+        for _ in range(2):
+            async with deployment.database.connection() as connection:
+                # Nobody writes down that it is offline: this is not a watchdog's row.
+                await serving_for(connection, 3600)
+                await connection.execute("UPDATE minion_deployment SET lease_seconds = 60, offline_seconds = 60")
+                await fall_silent(connection, number, 61)
+            assert await next_told(page, DEADLINE_SECONDS) == {executor}
+            async with deployment.database.connection() as connection:
+                await note_signs_of_life(connection, [number])
+            assert await next_told(page, DEADLINE_SECONDS) == {executor}
+    watching.cancel()
+
+
 async def test_pages_hear_that_the_database_is_away_and_back(served: Served, postgres: PostgresService) -> None:
     changes = Changes(
         served.deployment.database, served.deployment.doorbell, served.deployment.watched, tick_seconds=0.05
@@ -182,7 +209,7 @@ async def test_a_look_is_cheap_where_much_has_happened(served: Served) -> None:
         plan = "\n".join(
             row["QUERY PLAN"]
             for row in await connection.fetch(
-                "EXPLAIN (ANALYZE, BUFFERS OFF) " + query("what_changed"), look.seen.ledger_id, 0, [1], 3.0
+                "EXPLAIN (ANALYZE, BUFFERS OFF) " + query("what_changed"), look.seen.ledger_id, 0, [1], 3.0, True
             )
         )
         assert not re.search(r"Seq Scan on minion_subtask_ledger", plan), plan

@@ -49,6 +49,10 @@ from minions.wire.tasks import TaskView
 _SUBTASK_STATES: Final = ("acquired", "queued", "done", "failed", "cancelled")
 _NOTEWORTHY: Final = 6
 _JOBS_PAGE: Final = 50
+# Who opens a page sees how it stands; what follows along is read once for all who look on.
+_OPENED_FRESH_SECONDS: Final = 1.0
+_LIVE_FRESH_SECONDS: Final = 2.0
+_LIVE_OVERVIEW_FRESH_SECONDS: Final = 4.0
 _MEDIA_TYPES: Final[dict[ResultsFormat, str]] = {
     "parquet": "application/vnd.apache.parquet",
     "jsonl": "application/x-ndjson",
@@ -80,11 +84,10 @@ async def _task(visit: Visit) -> Task:
     return await find_task(visit.deployment, visit.token, visit.request.path_params["task"])
 
 
-async def _head(visit: Visit, task: Task, tab: str) -> dict[str, Any]:
+async def _head(visit: Visit, task: Task, tab: str, max_age_seconds: float = _OPENED_FRESH_SECONDS) -> dict[str, Any]:
     """What stands above every tab."""
-    view = await visit.web.shared.get(
-        ("task", task.task_id, task.state, task.paused), 1.0, lambda: summarize_task(visit.deployment, task)
-    )
+    key = ("task", task.task_id, task.state, task.paused)
+    view = await visit.web.shared.get(key, max_age_seconds, lambda: summarize_task(visit.deployment, task))
     return _head_of(view) | {"tab": tab}
 
 
@@ -102,29 +105,31 @@ def _head_of(view: TaskView) -> dict[str, Any]:
 async def head_fragment(visit: Visit) -> Response:
     """Name, state, what can be done, bar and figures."""
     task = await _task(visit)
-    return visit.fragment("tasks/head.html", **await _head(visit, task, visit.query("tab") or ""))
+    context = await _head(visit, task, visit.query("tab") or "", _LIVE_FRESH_SECONDS)
+    return visit.fragment("tasks/head.html", **context)
 
 
 async def overview_tab(visit: Visit) -> Response:
     """Throughput, subtasks, who is working, and what needs a look."""
     task = await _task(visit)
     context = await _head(visit, task, "")
-    return visit.page("tasks/overview.html", **(await _overview(visit, task) | context))
+    return visit.page("tasks/overview.html", **(await _overview(visit, task, _OPENED_FRESH_SECONDS) | context))
 
 
 async def overview_fragment(visit: Visit) -> Response:
     """The same without the head."""
     task = await _task(visit)
-    return visit.fragment("tasks/overview_live.html", **await _overview(visit, task))
+    return visit.fragment("tasks/overview_live.html", **await _overview(visit, task, _LIVE_OVERVIEW_FRESH_SECONDS))
 
 
-async def _overview(visit: Visit, task: Task) -> dict[str, Any]:
+async def _overview(visit: Visit, task: Task, max_age_seconds: float) -> dict[str, Any]:
     async def read() -> dict[str, Any]:
         look = await look_at_task(visit.deployment, task)
         title, numbers = _noteworthy(look)
         return _shown(look) | {"noteworthy": await some_subtasks(visit.deployment, task, numbers), "title": title}
 
-    return await visit.web.shared.get(("task overview", task.task_id, task.state, task.paused), 2.0, read)
+    key = ("task overview", task.task_id, task.state, task.paused)
+    return await visit.web.shared.get(key, max_age_seconds, read)
 
 
 def _shown(look: TaskLook) -> dict[str, Any]:
