@@ -12,7 +12,7 @@ import logging
 import signal
 import sys
 import time
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -32,9 +32,9 @@ from minions.hosts.outputs import clear_temporary, look
 from minions.hosts.pinning import PinnedRun, pin_run
 from minions.hosts.progress import RunProgress
 from minions.hosts.project_file import read_project
-from minions.hosts.records import History, read_history
-from minions.hosts.resume import Remaining, remaining
+from minions.hosts.resume import Finished, Remaining, remaining
 from minions.hosts.run_directory import HostWish, Run, RunDirectory
+from minions.hosts.standings import read_standings
 from minions.hosts.status import HostStatus, Status, error_document
 from minions.hosts.telling import Telling
 from minions.local.up import LocalDeployment
@@ -149,18 +149,16 @@ class AtWork:
         """Let every job come to an end; the exit code. Raises MinionsError, Stopped."""
         self._telling.act("what is done already is looked up")
         wanted = {self._run.jobs[place][1] for place in self._run.selected}
-        history = await read_history(self._connection, wanted)
-        rest = await asyncio.to_thread(self._rest, history)
+        standings = await read_standings(self._connection, wanted)
+        rest = await asyncio.to_thread(self._rest, standings.finished)
         await asyncio.to_thread(self._directory.write_run, self._run)
         self._progress.skipped = frozenset(rest.done)
         self._telling.measured = self._measured
         self._telling.change(phase="running", skipped=len(rest.done), returned=len(rest.returned))
         if rest.returned:
             self._telling.say(f"outputs that are missing or were changed: {len(rest.returned):,}; their jobs go back")
-        for place in rest.fetch:
-            if (done := history.jobs[self._run.jobs[place][1]].done) is not None:
-                self._following.fetch(place, done[1])
-        await self._handed_in.begin(rest.run, history)
+        await self._following.fetch({place: standings.finished[self._run.jobs[place][1]] for place in rest.fetch})
+        await self._handed_in.begin(rest.run, standings.unended)
         bringing = asyncio.create_task(self._deliveries.run())
         try:
             if rest.run:
@@ -182,14 +180,14 @@ class AtWork:
             )
         return FAILED_JOBS if self._progress.failures else DONE
 
-    def _rest(self, history: History) -> Remaining:
+    def _rest(self, finished: Mapping[str, Finished]) -> Remaining:
         """What is left to do, from the ledger and the disk. Blocks while outputs are hashed."""
         root, run = self._directory.root, self._run
         clear_temporary(root, {run.jobs[place][0].output for place in run.selected})
         return remaining(
             run.jobs,
             run.selected,
-            history.finished(),
+            finished,
             lambda job, end: look(root / job.output, end.sha256, is_directory=end.is_directory),
             self._directory.delivered(),
         )

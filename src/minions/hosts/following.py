@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +18,7 @@ from minions.hosts.delivering import Deliveries, Delivery
 from minions.hosts.fault_telling import FaultTelling
 from minions.hosts.progress import RunProgress
 from minions.hosts.records import PAGE, job_views
+from minions.hosts.resume import Finished
 from minions.hosts.run_directory import Run
 from minions.hosts.status import Failure
 from minions.wire.executor import JobDetail
@@ -125,9 +128,20 @@ class Following:
         self._held_back_by = set(found)
         self.held_back = tuple(told.values())
 
-    def fetch(self, place: int, view: JobView) -> None:
-        """Send for an output that was made before this run."""
-        self._send_for(place, view.sha256, view, view.link)
+    async def fetch(self, made: Mapping[int, Finished]) -> None:
+        """Send for outputs that were made before this run, by places."""
+        by_task: dict[str, dict[int, int]] = defaultdict(dict)
+        for place, each in made.items():
+            by_task[each.task][each.index] = place
+        for task, places in by_task.items():
+            numbers, begun = sorted(places), 0
+            while begun < len(numbers):  # jobs are numbered without gaps: what lies between pages is passed over
+                first = numbers[begun]
+                begun = bisect_left(numbers, first + PAGE)
+                page = await self._connection.send(calls.jobs(task, numbers[begun - 1] - first + 1, str(first - 1)))
+                for view in page.data:
+                    if (place := places.get(view.index)) is not None:
+                        self._send_for(place, view.sha256, view, view.link)
 
     async def _read(self, task: _Followed) -> int:
         """How many entries were new."""

@@ -11,9 +11,10 @@ from minions.client.connection import AsyncConnection
 from minions.domain.errors import Conflict
 from minions.hosts.following import Following
 from minions.hosts.handing_in import hand_in, same_terms
-from minions.hosts.records import PAGE, History, Unended
+from minions.hosts.records import PAGE
 from minions.hosts.resume import OpenTask, submission
 from minions.hosts.run_directory import Run, RunDirectory
+from minions.hosts.standings import Unended
 from minions.hosts.telling import Telling
 
 
@@ -45,12 +46,13 @@ class HandedIn:
         self._telling = telling
         self._winding_down: list[_WindingDown] = []
 
-    async def begin(self, places: Sequence[int], history: History) -> None:
+    async def begin(self, places: Sequence[int], open_tasks: Sequence[Unended]) -> None:
         """Go on with what an earlier coordinator handed in, and hand in the others. No host knows this server yet, so
         nothing moves meanwhile."""
-        unended = {each.task.id: each for each in history.open_tasks}
-        open_tasks = [self._open_task(each) for each in unended.values()]
-        plan = submission(self._run.jobs, places, open_tasks, may_run_twice=self._run.idempotent)
+        unended = {each.task.id: each for each in open_tasks}
+        plan = submission(
+            self._run.jobs, places, [self._open_task(each) for each in open_tasks], may_run_twice=self._run.idempotent
+        )
         for task in plan.cancel:
             await self._connection.send(calls.steer(task, "cancel"))
         for task in plan.keep:
@@ -92,11 +94,11 @@ class HandedIn:
 
     def _wind_down(self, each: Unended, places: Sequence[int]) -> None:
         wanted = {self._run.jobs[place][1]: place for place in places}
-        held = {view.index: wanted[identity] for identity, view in each.held.items() if identity in wanted}
+        held = {job.index: wanted[identity] for identity, job in each.held.items() if identity in wanted}
         self._winding_down.append(_WindingDown(each.task.id, held, bool(held)))
         if held:
             self._following.follow(each.task.id, [self._run.jobs[place][1] for place in held.values()])
-            hosts = sorted({view.host or "a host" for identity, view in each.held.items() if identity in wanted})
+            hosts = sorted({job.host or "a host" for identity, job in each.held.items() if identity in wanted})
             self._telling.say(
                 f"jobs that {', '.join(hosts)} had begun: {len(held):,}; they end on the terms of the run before"
             )

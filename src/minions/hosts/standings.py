@@ -1,11 +1,11 @@
-"""How the jobs of a run stand, for the verbs that tell it: read page after page, of which little is kept."""
+"""How the jobs of a run stand, by what the ledger says of them: read page after page, of which little is kept."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 from collections import deque
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,13 +44,24 @@ class JobStanding:
     held_back: dict[str, Any] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Unended:
+    """A task that has not ended. open: the identities of its jobs that have no end. held: those of them that an
+    executor holds."""
+
+    task: TaskView
+    open: frozenset[str]
+    held: Mapping[str, JobStanding]
+
+
 @dataclass(slots=True)
 class Standings:
     """By identity. latest: what became of each job last; one that was called back before it began says nothing, if
-    another task had it. finished: the jobs that are done, where they were done last."""
+    another task had it. finished: the jobs that are done, where they were done last. unended: tasks, newest first."""
 
     latest: dict[str, JobStanding] = field(default_factory=dict[str, JobStanding], repr=False)
     finished: dict[str, Finished] = field(default_factory=dict[str, Finished], repr=False)
+    unended: list[Unended] = field(default_factory=list[Unended], repr=False)
 
     def take(self, task: str, view: JobView) -> None:
         """What an older task says of a job. Its id is known."""
@@ -92,21 +103,30 @@ def _was_begun(each: JobStanding | JobView) -> bool:
 
 
 async def read_standings(connection: AsyncConnection, wanted: Collection[str]) -> Standings:
-    """What became of these jobs: as far back as one of them is not known to be done."""
+    """What became of these jobs: as far back as one of them is not known to be done, and every task that is open."""
     found = Standings()
     missing = set(wanted)
     known = frozenset(missing)
     async with aclosing(command_tasks(connection)) as tasks:
         async for task in tasks:
-            if not missing and task.state in ENDED_TASK_STATES:
+            is_open = task.state not in ENDED_TASK_STATES
+            if not (missing or is_open):
                 continue
-            async with aclosing(_pages(connection, task)) as pages:
-                async for page in pages:
-                    for view in page.data:
-                        if view.id in known:
-                            found.take(task.id, view)
-                            if view.state == "done":
-                                missing.discard(view.id)
+            open_: set[str] = set()
+            held: dict[str, JobStanding] = {}
+            async with aclosing(_views(connection, task)) as views:
+                async for view in views:
+                    assert view.id is not None
+                    if view.id in known:
+                        found.take(task.id, view)
+                    if view.state == "done":
+                        missing.discard(view.id)
+                    elif is_open and view.state in ("queued", "acquired"):
+                        open_.add(view.id)
+                        if view.state == "acquired":
+                            held[view.id] = standing_of(task.id, view)
+            if is_open:
+                found.unended.append(Unended(task, frozenset(open_), held))
     return found
 
 
@@ -130,6 +150,15 @@ async def attempts(connection: AsyncConnection, task: str, index: int) -> list[L
         if not page.has_more:
             return found
         after = page.last_id
+
+
+async def _views(connection: AsyncConnection, task: TaskView) -> AsyncGenerator[JobView]:
+    """All jobs of a task that are known by their identities, in their order."""
+    async with aclosing(_pages(connection, task)) as pages:
+        async for page in pages:
+            for view in page.data:
+                if view.id is not None:
+                    yield view
 
 
 async def _pages(connection: AsyncConnection, task: TaskView) -> AsyncGenerator[JobPage]:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
+from pathlib import Path
 
 import pytest
 
 from minions.client import calls
 from minions.client.connection import AsyncConnection
+from minions.domain.jobs import Job, Pinned, job_id
+from minions.hosts import following
+from minions.hosts.delivering import Deliveries
+from minions.hosts.progress import RunProgress
+from minions.hosts.run_directory import Run, RunDirectory
 from minions.hosts.standings import attempts, read_job, read_standings
 from tests.integration.commands.project import CommandRig, shell
 from tests.integration.executor.deployment import ADMIN
@@ -37,6 +44,9 @@ async def test_every_job_of_a_large_task_stands_somewhere_and_one_is_asked_for_a
     assert {identity: each.index for identity, each in found.latest.items()} == wanted
     assert {each.state for each in found.latest.values()} == {"queued"}
     assert found.finished == {}
+    ((unended, jobs, held),) = [(each.task.id, each.open, each.held) for each in found.unended]
+    assert (unended, len(jobs), held) == (task, _JOBS, {}), "every task that is open is told whole"
+    assert jobs >= set(wanted)
     last = max(wanted, key=lambda identity: wanted[identity])
     ((told, view),) = await read_job(connection, last)
     assert (told.id, view.index, view.argv, view.output) == (task, _JOBS - 1, ["true"], f"out/{_JOBS - 1}")
@@ -81,3 +91,39 @@ async def test_a_job_that_was_cancelled_with_many_others_is_told_so(
     assert entry.entry == "cancelled"
     assert entry.subtask_id <= 17 < entry.subtask_id + entry.subtasks
     assert await attempts(connection, task, 30) == []
+
+
+async def test_outputs_that_never_arrived_are_sent_for_wherever_the_ledger_has_them(
+    commands: CommandRig, connection: AsyncConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a coordinator that died: no job runs again. Pages are of two jobs here, so what lies between is left."""
+    monkeypatch.setattr(following, "PAGE", 2)
+    given = [shell(f'echo {number} >"$1"', f"out/{number}") for number in range(7)]
+    async with commands.executor(slots=2):
+        for jobs in (given[:4], given[4:]):
+            await commands.rig.ended(await commands.submit(jobs))
+    pinned = Pinned(commands.project.commit, None, {})
+    jobs = [Job(number, tuple(argv), output, {}) for number, (argv, output) in enumerate(given)]
+    run = Run(pinned.commit, None, "0" * 16, (), [(job, job_id(pinned, job)) for job in jobs], selected=tuple(range(7)))
+    known = (await read_standings(connection, [identity for _, identity in run.jobs])).finished
+    wanted = (0, 3, 5, 6)
+    directory = RunDirectory(tmp_path / "run")
+    directory.root.mkdir()
+    directory.make()
+    brought: list[int] = []
+    deliveries = Deliveries(
+        connection,
+        directory,
+        on_done=lambda delivery: brought.append(delivery.place),
+        on_given_up=lambda delivery, reason: pytest.fail(f"{delivery.output}: {reason}"),
+        say=lambda _: None,
+    )
+    progress = RunProgress(frozenset(run.selected), frozenset(), 0.0)
+    seen = following.Following(connection, run, progress, deliveries, say=lambda _: None)
+    await seen.fetch({place: known[run.jobs[place][1]] for place in wanted})
+    bringing = asyncio.create_task(deliveries.run())
+    await deliveries.settled()
+    bringing.cancel()
+    assert sorted(brought) == list(wanted)
+    found = {str(path.relative_to(directory.root)): path.read_text() for path in directory.root.glob("out/*")}
+    assert found == {f"out/{place}": f"{place}\n" for place in wanted}
