@@ -73,8 +73,10 @@ async def look_at_task(deployment: Deployment, task: Task) -> TaskLook:
     async with deployment.database.connection() as connection:
         held = await looking.held_subtasks(connection, number, _HELD)
         tally = (await deployment.tallies.read(connection, [task]))[number]
-        known = {} if task.totals is not None else {number: counts_of(tally, task.subtask_count, len(held))}
-        counts = known or await deployment.tallies.counts(connection, [task])
+        if task.totals is None and len(held) < _HELD:  # the counts of the very subtasks that are shown
+            counts = {number: counts_of(tally, task.subtask_count, len(held))}
+        else:
+            counts = await deployment.tallies.counts(connection, [task])
         view = (await view_tasks(connection, [task], counts, deployment.watched))[0]
         until = await _until(connection, task)
         entries = await looking.lane_entries(connection, number, until, _LANE_ENTRIES)

@@ -33,6 +33,10 @@ class SharedViews:
         # Shielded: a visitor who leaves must not take the reading away from the others.
         return await asyncio.shield(kept[1])
 
+    def clear(self) -> None:
+        """Something was done here: whoever asks from now on sees what came of it."""
+        self._kept.clear()
+
     def _forget_old(self, now: float) -> None:
         """What was asked for long ago, the oldest first; as every new value is put last, they are in that order."""
         for key, (asked_at, _) in list(self._kept.items()):

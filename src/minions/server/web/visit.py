@@ -154,8 +154,15 @@ def page(path: str, handler: Handler, *scopes: str) -> Route:
 
 
 def act(path: str, handler: Handler, *scopes: str) -> Route:
-    """What a form does: POST, from our own pages only."""
-    return Route(path, _endpoint(handler, scopes or ("submit",)), methods=["POST"])
+    """What a form does: POST, from our own pages only. Whoever did it sees it done on the next page."""
+
+    async def doing(visit: Visit) -> Response:
+        try:
+            return await handler(visit)
+        finally:
+            visit.web.shared.clear()
+
+    return Route(path, _endpoint(doing, scopes or ("submit",)), methods=["POST"])
 
 
 def _endpoint(handler: Handler, scopes: Sequence[str]) -> Callable[[Request], Awaitable[Response]]:

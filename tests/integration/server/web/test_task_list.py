@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from html import unescape
+from typing import Any
 
 import httpx
 import pytest
@@ -210,3 +211,44 @@ async def test_the_counts_of_a_page_are_one_snapshot_while_states_change(served:
         assert listing.counts["paused"] == paused
         assert listing.counts["active"] == 12 - paused
     await changing
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"task": "nonsense"},
+        {"task": ["tsk_1", "tsk_x!"]},
+        {"team": "Not A Name"},
+        {"state": "everything"},
+        {"kind": "other"},
+        {"newest": "nonsense"},
+        {"task": ["tsk_1"] * 151},
+    ],
+)
+async def test_what_is_asked_for_wrongly_is_refused_and_never_means_all(served: Served, given: dict[str, Any]) -> None:
+    tasks = [(await submit(served.client, task_name=name))["id"] for name in ("a", "b")]
+    client = await signed_in(served)
+    asked = await client.get("/tasks/change", params={"verb": "cancel", **given})
+    assert asked.status_code == 404
+    answer = await post(client, "/tasks/change", verb="cancel", **given)
+    assert answer.status_code == 404
+    assert {(await show(served.client, task))["state"] == "cancelled" for task in tasks} == {False}
+
+
+async def test_a_number_that_nobody_sends_is_none(served: Served) -> None:
+    client = await signed_in(served)
+    for done in ("9" * 5000, "²", "-1", ""):
+        assert (await post(client, "/tasks/change", verb="pause", done=done)).status_code == 303
+
+
+async def test_who_did_something_sees_it_done_however_lately_others_looked(served: Served) -> None:
+    task = (await submit(served.client, task_name="watched"))["id"]
+    client = await signed_in(served)
+    for path in ("/tasks", "/", f"/tasks/{task}"):
+        await text_of(client, path)
+    answer = await post(client, "/tasks/change", verb="pause", task=task)
+    assert "Paused 0 %" in words(await text_of(client, answer.headers["location"]))
+    await text_of(client, "/")
+    await post(client, f"/tasks/{task}/cancel")
+    overview = words(await text_of(client, "/"))
+    assert "watched" not in overview, "it is not active any more"

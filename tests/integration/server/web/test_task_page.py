@@ -7,6 +7,7 @@ from html import unescape
 
 import httpx
 
+from minions.domain.names import number_of
 from tests.integration.server.driving import Served, ok, show, submit, until, upload
 from tests.integration.server.web.browsing import post, signed_in, text_of, words
 from tests.integration.server.web.working import embedded, jsonl, work, worker
@@ -116,6 +117,25 @@ async def all_numbers(client: httpx.AsyncClient, path: str) -> list[int]:
         if following is None:
             return found
         path = unescape(following[1])
+
+
+async def test_counts_are_right_also_where_more_run_than_are_shown(served: Served) -> None:
+    task = (await submit(served.client, 4))["id"]
+    await until(served.client, task, "running")
+    hand = await worker(served)
+    async with served.deployment.database.connection() as connection:
+        await connection.execute("UPDATE minion_task SET subtask_count = 5000")
+        await connection.execute("DELETE FROM minion_subtask_queue")
+        await connection.execute(
+            "INSERT INTO minion_subtask_acquirement "
+            "(task_id, team, project, task_name, subtask_id, executor_id, attempt, losses, cursor) "
+            "SELECT task_id, team, project, task_name, n, $1, 0, 0, 0 FROM minion_task, generate_series(1, 3000) AS n",
+            number_of("exe", hand.me["executor"]),
+        )
+    client = await signed_in(served)
+    for fragment in ("head", "overview"):
+        told = words(await text_of(client, f"/fragments/tasks/{task}/{fragment}"))
+        assert re.search(r"\b3,000 (subtasks )?running\b", told), told
 
 
 async def test_subtasks_are_paged_and_filtered_by_where_they_stand(served: Served) -> None:

@@ -86,7 +86,7 @@ async def _task(visit: Visit) -> Task:
 
 async def _head(visit: Visit, task: Task, tab: str, max_age_seconds: float = _OPENED_FRESH_SECONDS) -> dict[str, Any]:
     """What stands above every tab."""
-    key = ("task", task.task_id, task.state, task.paused)
+    key = ("task", task.task_id, task.state, task.paused, task.retries)
     view = await visit.web.shared.get(key, max_age_seconds, lambda: summarize_task(visit.deployment, task))
     return _head_of(view) | {"tab": tab}
 
@@ -128,7 +128,7 @@ async def _overview(visit: Visit, task: Task, max_age_seconds: float) -> dict[st
         title, numbers = _noteworthy(look)
         return _shown(look) | {"noteworthy": await some_subtasks(visit.deployment, task, numbers), "title": title}
 
-    key = ("task overview", task.task_id, task.state, task.paused)
+    key = ("task overview", task.task_id, task.state, task.paused, task.retries)
     return await visit.web.shared.get(key, max_age_seconds, read)
 
 

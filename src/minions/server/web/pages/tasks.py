@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any, Final, cast
 from urllib.parse import urlencode
@@ -22,7 +23,8 @@ from minions.server.web.views.task_list import PILLS, ListQuery, in_words
 from minions.server.web.visit import Visit, act, page
 
 _PAGE_TASKS: Final = 50
-_MOST_CHOSEN: Final = 500
+_MOST_CHOSEN: Final = 150  # a form has 200 fields at most
+_COUNT: Final = re.compile(r"[0-9]{1,9}")
 # Who opens the list sees how it stands; what follows along is read once for all who look on.
 _OPENED_FRESH_SECONDS: Final = 1.0
 _LIVE_FRESH_SECONDS: Final = 4.0
@@ -92,7 +94,8 @@ async def change(visit: Visit) -> Response:
     """Do it. What does not fit into one request is told, with a button that goes on."""
     form = await visit.form()
     verb, query, wanted = _asked(form)
-    done_before = int(str(form.get("done", "0"))) if str(form.get("done", "0")).isdecimal() else 0
+    said_before = str(form.get("done", "0"))
+    done_before = int(said_before) if _COUNT.fullmatch(said_before) else 0
     changed = await change_tasks(visit.deployment, visit.token, verb, wanted)
     done = done_before + changed.changed
     if changed.left:
@@ -117,7 +120,7 @@ async def _asking(
         count=count,
         query=query,
         words=_words(query, wanted),
-        chosen=[str(task) for task in given.getlist("task")][:_MOST_CHOSEN],
+        chosen=[str(task) for task in given.getlist("task")],
         done_before=done_before,
         newest=newest,
     )
@@ -130,10 +133,17 @@ def _asked(given: QueryParams | FormData) -> tuple[TaskVerb, ListQuery, TaskFilt
         raise NotFound("there is no such verb for many tasks", hint="It is pause, resume or cancel.")
     texts = {name: str(value) for name, value in given.items()}
     query = ListQuery.parse(texts)
-    chosen = [_number(str(task)) for task in given.getlist("task")][:_MOST_CHOSEN]
-    numbers = tuple(number for number in chosen if number is not None)
-    newest = _number(texts.get("newest"))
-    wanted = TaskFilter(tasks=numbers) if numbers else query.filter(GROUPS)
+    if unknown := [name for name in ListQuery.NAMES if texts.get(name, "").strip() and name not in query.values()]:
+        raise NotFound(f"no task can match {unknown[0]}={texts[unknown[0]]}"[:200], hint="Choose again in the list.")
+    chosen = given.getlist("task")
+    if len(chosen) > _MOST_CHOSEN:
+        raise NotFound(
+            f"{len(chosen):,} tasks were chosen; {_MOST_CHOSEN} can be at a time",
+            hint="Narrow the list to what is meant, and take all that match.",
+        )
+    # What is no task must not widen what is meant to all of them.
+    newest = number_of("tsk", texts["newest"]) if texts.get("newest") else None
+    wanted = TaskFilter(tasks=tuple(number_of("tsk", str(task)) for task in chosen)) if chosen else query.filter(GROUPS)
     return cast("TaskVerb", verb), query, replace(wanted, newest=newest)
 
 

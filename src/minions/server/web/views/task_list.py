@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from minions.domain.names import NAME
 from minions.domain.task_filter import TaskFilter
@@ -23,6 +24,8 @@ _LONGEST_TEXT = 200
 @dataclass(frozen=True, slots=True)
 class ListQuery:
     """What the URL asks for; what it asks for wrongly is as if it were not there."""
+
+    NAMES: ClassVar[tuple[str, ...]] = ("q", "team", "project", "kind", "state")
 
     text: str = ""
     team: str = ""
@@ -47,8 +50,8 @@ class ListQuery:
 
     def values(self) -> dict[str, str]:
         """As the query of a URL, and as hidden fields of a form."""
-        given = {"q": self.text, "team": self.team, "project": self.project, "kind": self.kind, "state": self.state}
-        return {name: value for name, value in given.items() if value}
+        given = (self.text, self.team, self.project, self.kind, self.state)
+        return {name: value for name, value in zip(self.NAMES, given, strict=True) if value}
 
     def filter(self, groups: Mapping[str, tuple[tuple[str, ...], bool | None]]) -> TaskFilter:
         """groups: the states that each value of `state` stands for, and whether paused."""
