@@ -2,8 +2,8 @@
 
     python benchmarks/run.py [--only NAME] [--quick] [--date DATE]
 
-With --quick or --only nothing is written, unless --write says so: a part of the figures, or rough ones, would stand
-there like the rest. Run it on a machine that does nothing else.
+With --quick nothing is written: rough figures would stand there like the rest. With --only these figures take the place
+of the earlier ones, and the others stay as they are. Run it on a machine that does nothing else.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Figure:
     goal: tuple[str, float] | None = None
     unit: str = ""
 
-    def row(self, found: Mapping[str, Any] | None) -> str:
+    def row(self, found: Mapping[str, Any]) -> str:
         wanted = f"{self.goal[0]} {self.goal[1]:g}{self.unit}" if self.goal else "–"
-        if found is None:
+        if "failed" in found:
             return f"| {self.what} | {wanted} | – | failed |"
         value = self.value(found)
         met = "–" if self.goal is None else "yes" if _COMPARISONS[self.goal[0]](value, self.goal[1]) else "**no**"
@@ -151,8 +151,9 @@ def run(name: str, *, quick: bool) -> dict[str, Any] | None:
     return json.loads(line)
 
 
-def document(found: Mapping[str, dict[str, Any] | None], date: str) -> str:
-    """RESULTS.md."""
+def document(found: Mapping[str, Mapping[str, Any]]) -> str:
+    """RESULTS.md, from what `run` found and when."""
+    dates = sorted({figures["taken_on"] for figures in found.values()})
     lines = [
         "# Measured",
         "",
@@ -161,15 +162,21 @@ def document(found: Mapping[str, dict[str, Any] | None], date: str) -> str:
         "",
         "| figure | goal | measured | met |",
         "|---|---|---|---|",
-        *(figure.row(found[name]) for name in found for figure in FIGURES[name]),
+        *(figure.row(figures) for name, figures in found.items() for figure in FIGURES[name]),
         "",
-        f"Taken on {date}: {machine()}.",
+        f"Taken on {' to '.join(dict.fromkeys((dates[0], dates[-1])))}: {machine()}.",
         "",
         "```json",
-        *(json.dumps({"benchmark": name} | (figures or {"failed": True})) for name, figures in found.items()),
+        *(json.dumps({"benchmark": name, **figures}) for name, figures in found.items()),
         "```",
     ]
     return "\n".join(lines) + "\n"
+
+
+def earlier(text: str) -> dict[str, dict[str, Any]]:
+    """What a RESULTS.md says, by benchmark."""
+    lines = [json.loads(line) for line in text.splitlines() if line.startswith('{"benchmark": ')]
+    return {line.pop("benchmark"): line for line in lines}
 
 
 def machine() -> str:
@@ -198,15 +205,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=sorted(FIGURES), action="append", help="this one; repeat for several")
     parser.add_argument("--quick", action="store_true", help="rough figures in a few minutes")
-    parser.add_argument("--write", action="store_true", help="write RESULTS.md all the same")
     parser.add_argument("--date", default=datetime.now(UTC).date().isoformat(), help="the date that is written down")
     asked = parser.parse_args()
-    found = {name: run(name, quick=asked.quick) for name in asked.only or FIGURES}
-    text = document(found, asked.date)
-    if asked.write or not (asked.only or asked.quick):
-        (_HERE / "RESULTS.md").write_text(text, encoding="utf-8")
-    print(text)
-    sys.exit(any(figures is None for figures in found.values()))
+    taken = {"taken_on": asked.date}
+    new = {name: taken | (run(name, quick=asked.quick) or {"failed": True}) for name in asked.only or FIGURES}
+    if asked.quick:
+        print(f"{document(new)}\nRough: with --quick less is done than the labels say.")
+    else:
+        results = _HERE / "RESULTS.md"
+        known = earlier(results.read_text("utf-8")) | new
+        results.write_text(document({name: known[name] for name in FIGURES if name in known}), "utf-8")
+        print(document(new))
+    sys.exit(any("failed" in figures for figures in new.values()))
 
 
 if __name__ == "__main__":

@@ -43,7 +43,9 @@ async def reached(directory: RunDirectory) -> AsyncGenerator[AsyncConnection]:
         raise NotFound("nothing was run in this project yet", hint="`minions run` starts a run.")
     async with AsyncExitStack() as stack:
         try:
-            deployment = await stack.enter_async_context(LocalDeployment(directory.path, port=0, executors=0))
+            deployment = await stack.enter_async_context(
+                LocalDeployment(directory.path, port=0, executors=0, watchdog=False)
+            )
             server, token = deployment.server, deployment.token
         except Conflict:  # a run goes on
             said: Any = json.loads((directory.path / "connection.json").read_text("utf-8"))

@@ -61,17 +61,20 @@ class LocalDeployment:
         flags_of: Mapping[int, Sequence[str]] | None = None,
         server_flags: Sequence[str] = (),
         watchdog_flags: Sequence[str] = (),
+        watchdog: bool = True,
         environment: Mapping[str, str] | None = None,
         executor_name: str = "local",
         postgres_settings: Mapping[str, str] | None = None,
         on_event: Callable[[Event], None] | None = None,
     ) -> None:
-        """environment: of the children; None is this process's, without the settings of Minions itself."""
+        """environment: of the children; None is this process's, without the settings of Minions itself. watchdog:
+        False for a deployment that is started to be read, and ends with the answer."""
         self._place = DataDirectory(data)
         self._port = port
         self._executor_flags = [[*executor_flags, *(flags_of or {}).get(index, ())] for index in range(executors)]
         self._server_flags = server_flags
         self._watchdog_flags = watchdog_flags
+        self._with_watchdog = watchdog
         self._environment = child_environment(os.environ if environment is None else environment)
         self._executor_name = executor_name
         self._postgres = EmbeddedPostgres(self._place.postgres, settings=postgres_settings)
@@ -196,7 +199,8 @@ class LocalDeployment:
 
     async def _become_ready(self) -> None:
         await server_ready(HOST, self._port)
-        self._launch("watchdog", self._watchdog_plan())  # last, as it needs the migrated database
+        if self._with_watchdog:
+            self._launch("watchdog", self._watchdog_plan())  # last, as it needs the migrated database
         while self._executors and not self._registered(await executors_seen(HOST, self._port, self.token)):  # noqa: ASYNC110 -- another process tells
             await asyncio.sleep(_POLL_SECONDS)
 
@@ -238,9 +242,9 @@ class LocalDeployment:
 
     async def _stop_parts(self) -> None:
         await asyncio.gather(*(child.stop(_EXECUTOR_SECONDS, self._hurry) for child in self._executors))
-        for name, wait_seconds in (("server", _SERVER_SECONDS), ("watchdog", _WATCHDOG_SECONDS)):
-            if name in self._children:
-                await self._children[name].stop(wait_seconds, self._hurry)
+        patience = {"server": _SERVER_SECONDS, "watchdog": _WATCHDOG_SECONDS}
+        those = [(child, patience[name]) for name, child in self._children.items() if name in patience]
+        await asyncio.gather(*(child.stop(wait_seconds, self._hurry) for child, wait_seconds in those))
         await self._finish_tasks()
         await asyncio.to_thread(self._stop_postgres)
 
