@@ -86,10 +86,14 @@ def steer(task_id: str, verb: TaskVerb) -> Call[TaskView]:
     return Call("POST", f"{PREFIX}/tasks/{quote(task_id, safe='')}/{verb}", TaskView)
 
 
-def retry(task_id: str, codes: Iterable[str] | None, dry_run: bool) -> Call[RetryView]:
-    """Repeatable: a retry that is asked for twice while it runs is one."""
-    body = RetryRequest(codes=None if codes is None else list(codes), dry_run=dry_run)
-    return Call("POST", f"{PREFIX}/tasks/{quote(task_id, safe='')}/retry", RetryView, body=body)
+def retry(
+    task_id: str, codes: Iterable[str] | None, *, dry_run: bool = False, retries: int | None = None
+) -> Call[RetryView]:
+    """retries: how often the task was retried before. With it this is repeatable; without, a second one may be begun
+    when the first has ended before it is asked for again."""
+    body = RetryRequest(codes=None if codes is None else list(codes), dry_run=dry_run, retries=retries)
+    path = f"{PREFIX}/tasks/{quote(task_id, safe='')}/retry"
+    return Call("POST", path, RetryView, body=body, repeatable=dry_run or retries is not None)
 
 
 def subtasks(task_id: str, state: str | None, limit: int, after: str | None = None) -> Call[SubtaskPage]:
@@ -126,7 +130,9 @@ def executor(executor_id: str) -> Call[ExecutorView]:
 
 
 def abandon(executor_id: str) -> Call[AbandonAnswer]:
-    return Call("POST", f"{PREFIX}/executors/{quote(executor_id, safe='')}/abandon", AbandonAnswer)
+    """Not repeatable: the executor may be back by then, and hold new jobs, which would be run twice."""
+    path = f"{PREFIX}/executors/{quote(executor_id, safe='')}/abandon"
+    return Call("POST", path, AbandonAnswer, repeatable=False)
 
 
 def sign_in_link(path: str) -> Call[SignInAnswer]:

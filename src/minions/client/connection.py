@@ -68,11 +68,16 @@ class Contact:
                 f"{self.server} answered {call.path} with something else than a Minion Server's message"
             ) from None
 
-    def unreachable(self, fault: httpx.HTTPError | httpx.Response) -> MinionsError:
+    def unreachable(self, fault: httpx.HTTPError | httpx.Response, call: Call[Any]) -> MinionsError:
         """The error after the last try."""
         if isinstance(fault, httpx.Response):
             return error_of(fault.status_code, document_of(fault))
         reason = "no answer in time" if isinstance(fault, httpx.TimeoutException) else _reason(fault)
+        if not call.repeatable and _was_sent(fault):
+            return Unavailable(
+                f"The answer of {self.server} was lost ({reason}); what was asked for may have been done",
+                hint="Look how things stand before you ask again.",
+            )
         return Unavailable(
             f"No Minion Server answers at {self.server} ({reason})",
             hint="Start one here with `minions up`, or name another with --server or MINIONS_SERVER.",
@@ -192,7 +197,7 @@ class Connection:
                 fault = response
             delay = attempts.delay_seconds(setback, call.repeatable)
             if delay is None:
-                raise self.contact.unreachable(fault) from None
+                raise self.contact.unreachable(fault, call) from None
             self._sleep(delay)
 
     def put_file(self, link: str, path: Path, size_bytes: int, sent: Sent | None = None) -> None:
@@ -252,7 +257,7 @@ class AsyncConnection:
                 fault = response
             delay = attempts.delay_seconds(setback, call.repeatable)
             if delay is None:
-                raise self.contact.unreachable(fault) from None
+                raise self.contact.unreachable(fault, call) from None
             await asyncio.sleep(delay)
 
     async def put_file(self, link: str, path: Path, size_bytes: int, sent: Sent | None = None) -> None:

@@ -205,9 +205,10 @@ class SeenTask(ABC, Generic[T]):
     def retry_failed(self, codes: Iterable[str] | None = None) -> T:
         """Run again failed rows, and subtasks that were set aside or cancelled; rows that worked stay as they are.
 
-        codes: only what failed with one of these. Raises Conflict when the task has not ended or nothing has failed.
+        codes: only what failed with one of these. What was retried since this task was last looked at (`refresh`) is
+        not retried again. Raises Conflict when the task has not ended or nothing has failed.
         """
-        return self._asked(calls.retry(self.id, codes, dry_run=False))
+        return self._asked(calls.retry(self.id, codes, retries=self.view.retries))
 
     def _is_complete(self) -> bool:
         return self.view.state == "completed"

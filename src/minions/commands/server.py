@@ -57,6 +57,16 @@ def command(
         ),
     ] = 15.0,
     heartbeat: Annotated[float, services.heartbeat_option("Every executor does, too.")] = 300.0,
+    upload_days: Annotated[
+        float,
+        typer.Option(
+            "--upload-days",
+            metavar="DAYS",
+            envvar="MINIONS_UPLOAD_DAYS",
+            min=1,
+            help="How long an uploaded file is kept that no task names.",
+        ),
+    ] = 7.0,
     accept_files: Annotated[
         bool,
         typer.Option(
@@ -65,6 +75,10 @@ def command(
             help="Tasks may name files of this machine: only where users may read all that the server can.",
         ),
     ] = False,
+    closed: Annotated[
+        list[str] | None,
+        typer.Option("--closed", hidden=True, help="No task may name a file in this folder, but for objects."),
+    ] = None,
     metrics_open: Annotated[
         bool,
         typer.Option(
@@ -116,7 +130,9 @@ def command(
         lease_seconds=lease,
         progress_seconds=progress,
         heartbeat_seconds=heartbeat,
+        upload_days=upload_days,
         accepts_files=accept_files,
+        closed=tuple(closed or ()),
         metrics_open=metrics_open,
         trusted_proxies=tuple(trusted_proxies or ()),
         admin_token=admin_token,

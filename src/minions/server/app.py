@@ -26,6 +26,7 @@ from minions.server.api.request_times import RequestTimes
 from minions.server.api.sign_in_routes import sign_in_routes
 from minions.server.api.task_routes import task_routes
 from minions.server.background.finisher import Finisher
+from minions.server.background.pruner import prune_on
 from minions.server.background.splitter import Splitter
 from minions.server.background.upkeep import keep_up
 from minions.server.deployment import Deployment
@@ -125,6 +126,7 @@ async def background(deployment: Deployment, splitter: Splitter, changes: Change
                 ("splitter", splitter.run),
                 ("finisher", finisher.run),
                 ("upkeep", lambda: keep_up(deployment)),
+                ("pruner", lambda: prune_on(deployment)),
                 ("changes", changes.run),
             ):
                 group.create_task(deployment.supervisor.keep(name, loop), name=name)

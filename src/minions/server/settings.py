@@ -13,8 +13,10 @@ class ServerSettings:
     objects: where objects lie, `s3://bucket/prefix` or a folder. lease_seconds: an executor that holds subtasks and is
     silent for so long loses them. progress_seconds, heartbeat_seconds: how often a busy one reports, and any one.
     accepts_files: whether tasks may name files of this machine (only where server and users are the same person).
+    closed: folders of this machine in which tasks may name nothing but objects: where tokens and the database lie.
     watchdog_patience_seconds: for how long no watchdog may be there until people are told; a start takes a moment, and
     a standby waits for its turn.
+    upload_days: an upload that no task names is removed after so long, which is longer than a link to it can be used.
     metrics_open: whether /metrics answers without a token. trusted_proxies: addresses and networks of proxies whose
     X-Forwarded-For is believed, to tell clients apart.
     admin_token, executor_token: secrets that shall exist; None makes none.
@@ -32,7 +34,9 @@ class ServerSettings:
     heartbeat_seconds: float = 300.0
     watchdog_patience_seconds: float = 30.0
     link_seconds: int = 6 * 3600
+    upload_days: float = 7.0
     accepts_files: bool = False
+    closed: tuple[str, ...] = ()
     metrics_open: bool = False
     trusted_proxies: tuple[str, ...] = ()
     admin_token: str | None = field(default=None, repr=False)

@@ -130,6 +130,41 @@ async def read_upload(connection: Connection, upload_id: int) -> Upload | None:
     )
 
 
+async def keep_uploads(connection: Connection, uploads: Sequence[int]) -> set[int]:
+    """Those of these uploads that are there; none of them is withdrawn before this transaction ends."""
+    return {row["upload_id"] for row in await all_of(connection, "keep_uploads", sorted(set(uploads)))}
+
+
+async def withdraw_uploads(connection: Connection, older_seconds: float, most: int) -> int:
+    """Take uploads that no task names out of everybody's reach; how many. In a transaction that is READ COMMITTED.
+
+    A submission keeps its uploads until its task is committed. So once they are locked here, it is either seen by the
+    next statement, or finds them gone. The statement that locks them sees the tasks as they were when it began, which
+    is too early: therefore it is asked twice what no task names.
+    """
+    if found := await _unnamed_uploads(connection, older_seconds, most, None):
+        locked = [row["upload_id"] for row in await all_of(connection, "lock_uploads", found)]
+        found = await _unnamed_uploads(connection, older_seconds, most, locked)
+        await all_of(connection, "withdraw_uploads", found)
+    return len(found)
+
+
+async def _unnamed_uploads(
+    connection: Connection, older_seconds: float, most: int, among: Sequence[int] | None
+) -> list[int]:
+    return [row["upload_id"] for row in await all_of(connection, "unnamed_uploads", older_seconds, most, among)]
+
+
+async def withdrawn_uploads(connection: Connection, most: int) -> list[tuple[int, str]]:
+    """(number, filename) of uploads that were withdrawn, and whose objects may be there still."""
+    return [(row["upload_id"], row["filename"]) for row in await all_of(connection, "withdrawn_uploads", most)]
+
+
+async def delete_uploads(connection: Connection, uploads: Sequence[int]) -> None:
+    """Forget uploads that were withdrawn, and whose objects are deleted."""
+    await all_of(connection, "delete_uploads", list(uploads))
+
+
 async def read_deployment(connection: Connection) -> Deployment:
     """Raises AssertionError before the first migration."""
     row = await one_of(connection, "read_deployment")

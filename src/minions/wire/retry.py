@@ -14,10 +14,13 @@ FailureCode = Annotated[str, Field(pattern=r"^[a-z0-9_]+$", max_length=64)]
 
 class RetryRequest(Message):
     """Run again what failed. codes: only rows that failed with one of these, subtasks that were set aside with one of
-    these, and, with `cancelled`, those that were cancelled; None: all. dry_run: only say what it would be."""
+    these, and, with `cancelled`, those that were cancelled; None: all. dry_run: only say what it would be. retries: how
+    often it was retried before, as the task says; a request that is sent again is then the same retry, also when that
+    has ended."""
 
     codes: list[FailureCode] | None = Field(default=None, min_length=1, max_length=64)
     dry_run: bool = False
+    retries: Annotated[int, Field(ge=0, lt=2**31)] | None = None
 
 
 class RetryView(Answer):

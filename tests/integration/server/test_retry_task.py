@@ -104,6 +104,21 @@ async def test_a_dry_run_changes_nothing_and_a_retry_asked_for_twice_is_one(serv
     assert (again["subtasks"], again["task"]["retries"], again["task"]["subtasks"]["queued"]) == (0, 1, 3)
 
 
+async def test_a_retry_that_is_sent_again_is_the_same_one_although_it_has_ended(served: Served) -> None:
+    task, _ = await completed(served)
+    assert (await retry(served, task, retries=0, codes=["engine_refused"]))["subtasks"] == 3
+    await ok(served.client.post(f"/api/v1/tasks/{task['id']}/cancel"))
+    ended = await until(served.client, task["id"], "completed")
+    assert (ended["retries"], ended["rows"]["failed"]) == (1, 3)
+    again = await retry(served, task, retries=0, codes=["engine_refused"])
+    assert (again["subtasks"], again["task"]) == (0, ended)
+    for other in (None, ["engine_refused", "overflow"]):
+        place = f"/api/v1/tasks/{task['id']}/retry"
+        told = await problem(served.client.post(place, json={"retries": 0, "codes": other}), 409)
+        assert "was retried 1 times, not 0" in told["detail"]
+    assert (await retry(served, task, retries=1, codes=["engine_refused"]))["task"]["retries"] == 2
+
+
 async def test_what_cannot_be_retried_is_refused_with_the_reason(served: Served) -> None:
     place = "/api/v1/tasks/{}/retry"
     open_ = await submit(served.client, 2)

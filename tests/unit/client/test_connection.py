@@ -7,10 +7,12 @@ import socket
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from minions.client import AsyncClient, Client, calls
+from minions.client.calls import Call
 from minions.client.connection import Connection, LinkRefused
 from minions.client.faults import NotAMinionServer
 from minions.domain.errors import AccessDenied, Conflict, NotFound, ObjectMissing, Unavailable, ValidationFailed
@@ -147,7 +149,19 @@ def test_a_retry_is_asked_for_until_it_is_answered(client: Client, script: Scrip
     assert task.retry_failed(codes={"overflow"}) is task
     assert (task.state, task.view.retries) == ("running", 1)
     asked = script.asked("POST", f"{TASK}/retry")
-    assert [json.loads(request.body) for request in asked] == [{"codes": ["overflow"], "dry_run": False}] * 2
+    once = {"codes": ["overflow"], "dry_run": False, "retries": 0}
+    assert [json.loads(request.body) for request in asked] == [once] * 2
+
+
+def test_what_may_not_be_done_twice_is_asked_once(connection: Connection, script: ScriptedServer) -> None:
+    """An executor that is back by then would lose new jobs, and a retry that has ended would be begun anew."""
+    asked: list[Call[Any]] = [calls.abandon("exe_00000001"), calls.retry("tsk_0000002a", None)]
+    for call in asked:
+        script.on("POST", call.path, Reply(drop=True))
+        with pytest.raises(Unavailable, match=r"may have been done") as lost:
+            connection.send(call)
+        assert "before you ask again" in (lost.value.advice)
+        assert len(script.asked("POST", call.path)) == 1
 
 
 async def test_the_async_client_retries_the_same(script: ScriptedServer) -> None:
@@ -160,7 +174,10 @@ async def test_the_async_client_retries_the_same(script: ScriptedServer) -> None
         assert task.state == "completed"
         assert (await (await task.retry_failed(["overflow"])).wait()).state == "completed"
     asked = [json.loads(request.body) for request in script.asked("POST", f"{TASK}/retry")]
-    assert asked == [{"codes": None, "dry_run": True}, {"codes": ["overflow"], "dry_run": False}]
+    assert asked == [
+        {"codes": None, "dry_run": True, "retries": None},
+        {"codes": ["overflow"], "dry_run": False, "retries": 0},
+    ]
 
 
 def test_waiting_survives_an_outage(client: Client, script: ScriptedServer) -> None:

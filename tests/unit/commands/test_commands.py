@@ -387,7 +387,10 @@ def test_retry_says_what_is_run_again_and_waits(minions: Minions, script: Script
     assert f"Running again {what} of default/default/passages." in result.err
     asked = [json.loads(request.body) for request in script.asked("POST", f"{TASK}/retry")]
     codes = ["engine_refused", "overflow"]
-    assert asked == [{"codes": codes, "dry_run": True}, {"codes": codes, "dry_run": False}]
+    assert asked == [
+        {"codes": codes, "dry_run": True, "retries": None},
+        {"codes": codes, "dry_run": False, "retries": 0},
+    ]
 
 
 def test_a_dry_run_of_a_retry_only_asks(minions: Minions, script: ScriptedServer) -> None:
@@ -398,7 +401,7 @@ def test_a_dry_run_of_a_retry_only_asks(minions: Minions, script: ScriptedServer
     said = json.loads(result.out)
     assert (said["rows"], said["subtasks"], said["dry_run"], said["task"]["state"]) == (41, 9, True, "completed")
     (asked,) = script.asked("POST", f"{TASK}/retry")
-    assert json.loads(asked.body) == {"codes": None, "dry_run": True}
+    assert json.loads(asked.body) == {"codes": None, "dry_run": True, "retries": None}
 
 
 def test_what_cannot_be_retried_is_one_sentence(minions: Minions, script: ScriptedServer) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from minions.domain.errors import FieldError, MinionsError, ObjectMissing, Unavailable
 from minions.domain.models import ModelReference
+from minions.server.actions.preview_input import uploads_of
 from minions.server.deployment import Deployment
 from minions.server.settings import ServerSettings
 
@@ -28,6 +29,8 @@ async def model_errors(deployment: Deployment, model: ModelReference) -> list[Fi
 async def _object_errors(deployment: Deployment, model: ModelReference) -> list[FieldError]:
     """Executors get a model that is an object by links that this server signs, so what it does not find nobody does."""
     try:
+        if deployment.inputs.is_own(model.location, uploads_of(deployment)):
+            raise ValueError(f"{model.location} is an upload, which is not kept for a model; put the model elsewhere")
         store, key = deployment.inputs.place(model.location)
         if not key.endswith("/"):
             with suppress(ObjectMissing):

@@ -9,7 +9,15 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from minions.domain.errors import AccessDenied, FieldError, InputUnreadable, MinionsError, NotFound, Unavailable
+from minions.domain.errors import (
+    AccessDenied,
+    FieldError,
+    InputUnreadable,
+    MinionsError,
+    NotFound,
+    ObjectMissing,
+    Unavailable,
+)
 from minions.domain.inputs import InputFormat
 from minions.domain.names import number_of
 from minions.domain.rows import Row
@@ -57,9 +65,12 @@ async def find_inputs(deployment: Deployment, token: Token, inputs: Sequence[str
         try:
             uri = await _uri_of(deployment, token, given)
             uris.append(uri)
+            near_uploads = uri == given and deployment.inputs.is_own(uri, uploads_of(deployment))
             listed = 0
             async with aclosing(deployment.inputs.expand(uri)) as expanded:
                 async for found in expanded:
+                    if near_uploads:
+                        _refuse_upload(deployment, given, found.uri)
                     size += found.size_bytes
                     if first is None:
                         first, first_index = found, index
@@ -83,20 +94,47 @@ async def _uri_of(deployment: Deployment, token: Token, given: str) -> str:
     if not given.startswith("upl_"):
         if not given.startswith(("s3://", "file://")):
             raise NotFound(f"{given!r} is no input: write an upl_… id, s3://bucket/key or file:///path")
+        if token.teams is not None and given.startswith("file:") and deployment.inputs.files is not None:
+            raise AccessDenied(
+                f"{given} would be read on the server's machine, and your token is limited to teams; upload the file: "
+                "`minions submit` does so for a plain path"
+            )
         if token.teams is not None and deployment.inputs.is_own(given, deployment.settings.objects):
             raise AccessDenied(f"{given} lies in the deployment's own store, which may hold what is other teams'")
         return given
     async with deployment.database.connection() as connection:
         upload = await access.read_upload(connection, number_of("upl", given))
     if upload is None or (token.teams is not None and upload.token_id != token.token_id):
-        raise NotFound(f"there is no upload {given}", hint="Correct the id, or upload the file again.")
-    facts = await deployment.objects.head(upload.key)
+        raise NotFound(no_upload(deployment, given))
+    try:
+        facts = await deployment.objects.head(upload.key)
+    except ObjectMissing:
+        raise ObjectMissing(
+            f"nothing lies in the upload {given}: no file was put to its link, or it was just removed; upload it again"
+        ) from None
     if facts.size_bytes != upload.size_bytes:
         raise InputUnreadable(
             f"the upload has {facts.size_bytes} bytes, {upload.size_bytes} were announced: it was cut or changed",
             hint="Upload the file again.",
         )
     return Inputs.own(upload.key)
+
+
+def _refuse_upload(deployment: Deployment, given: str, uri: str) -> None:
+    """Raises ValueError for a URI that leads to an upload: it would not be known that a task names it."""
+    if deployment.inputs.is_own(uri, uploads_of(deployment)):
+        raise ValueError(f"{given} covers what was uploaded, {uri}; name an upload by its upl_… id")
+
+
+def uploads_of(deployment: Deployment) -> str:
+    """The place of uploads, as `settings.objects` is written."""
+    return f"{deployment.settings.objects.rstrip('/')}/uploads"
+
+
+def no_upload(deployment: Deployment, given: str) -> str:
+    """What people are told who name an upload that is not there."""
+    kept = f"{deployment.settings.upload_days:g} days"
+    return f"there is no upload {given}; one that no task names is removed after {kept}: upload the file again"
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,24 +37,36 @@ async def retry_task(
     task_id: int,
     codes: Sequence[str] | None = None,
     dry_run: bool = False,
+    retries_before: int | None = None,
 ) -> Retried:
     """Queue again what of an ended task failed; codes None: all of it. Raises Conflict, which says why it cannot be.
 
-    A retry that is asked for twice while it runs is one: the second answer tells how the task is.
+    A retry that is asked for twice while it runs is one: the second answer tells how the task is. With retries_before,
+    how often the task was retried when that was decided, it is one also when the first has ended.
     """
-    while (retried := await _retried(deployment, token, task_id, codes, dry_run)) is None:
+    while (retried := await _retried(deployment, token, task_id, codes, dry_run, retries_before)) is None:
         pass
     return retried
 
 
 async def _retried(
-    deployment: Deployment, token: Token, task_id: int, codes: Sequence[str] | None, dry_run: bool
+    deployment: Deployment,
+    token: Token,
+    task_id: int,
+    codes: Sequence[str] | None,
+    dry_run: bool,
+    retries_before: int | None,
 ) -> Retried | None:
     """None when another retry came in between: what of that was cancelled, and may still run, was not seen."""
     async with deployment.database.connection() as connection:
         task = reachable(token, await read_task(connection, task_id))
-        if _is_under_way(task, codes) and not dry_run:
+        if not dry_run and (_is_under_way(task, codes) or _is_made(task, codes, retries_before)):
             return Retried(task)
+        if retries_before is not None and task.retries != retries_before:
+            raise Conflict(
+                f"task {task.name} was retried {task.retries} times, not {retries_before}",
+                hint="Look at it again: what you saw of it has changed.",
+            )
         await _found(connection, task, codes)
         objects = await retries.retry_objects(connection, task_id, codes)
     await _check_inputs(deployment, task, objects)
@@ -77,9 +89,17 @@ async def _retried(
     return Retried(task, dry_run, found.rows, found.subtasks, found.set_aside, found.cancelled)
 
 
+def _is_last(task: Task, codes: Sequence[str] | None) -> bool:
+    """Whether the task was last retried for these codes."""
+    return task.retries > 0 and task.retry_codes == (None if codes is None else tuple(codes))
+
+
 def _is_under_way(task: Task, codes: Sequence[str] | None) -> bool:
-    asked = None if codes is None else tuple(codes)
-    return task.retries > 0 and task.state not in ENDED_TASK_STATES and task.retry_codes == asked
+    return _is_last(task, codes) and task.state not in ENDED_TASK_STATES
+
+
+def _is_made(task: Task, codes: Sequence[str] | None, retries_before: int | None) -> bool:
+    return _is_last(task, codes) and task.retries - 1 == retries_before
 
 
 def _next_state(task: Task) -> TaskState:

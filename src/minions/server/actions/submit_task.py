@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -24,11 +24,13 @@ from minions.server.actions.preview_input import (
     FoundInputs,
     column_errors,
     find_inputs,
+    no_upload,
     read_first_rows,
 )
 from minions.server.deployment import Deployment, read_task
 from minions.store import access, tasks
 from minions.store.access import Token
+from minions.store.database import Connection
 from minions.wire.tasks import SubmitRequest
 
 
@@ -77,7 +79,7 @@ async def submit_task(
         input_bytes=found.size_bytes,
     )
     while True:
-        stored = await _store(deployment, new)
+        stored = await _store(deployment, new, _named_uploads(request))
         if stored is not None:
             return stored
         if request.task_name is not None:
@@ -151,9 +153,29 @@ async def _submitted_before(deployment: Deployment, key: str, request_sha256: by
         return await read_task(connection, found[0])
 
 
-async def _store(deployment: Deployment, new: NewTask) -> Submitted | None:
-    """None when the name is taken."""
+def _named_uploads(request: SubmitRequest) -> dict[str, str]:
+    """The uploads that a request names, by field; pure."""
+    named = {f"inputs[{index}]": given for index, given in enumerate(request.inputs) if given.startswith("upl_")}
+    if isinstance(request.parameters, CommandParameters):
+        for index, file in enumerate(request.parameters.inputs):
+            if file.object is not None:
+                named[f"parameters.inputs[{index}]"] = file.object
+    return named
+
+
+async def _keep_uploads(deployment: Deployment, connection: Connection, named: Mapping[str, str]) -> None:
+    """Hold uploads until the task that names them is committed. Raises ValidationFailed for those that were removed
+    since they were looked at."""
+    numbers = {field: number_of("upl", given) for field, given in named.items()}
+    there = await access.keep_uploads(connection, list(numbers.values())) if numbers else set[int]()
+    if gone := [field for field, number in numbers.items() if number not in there]:
+        raise ValidationFailed([FieldError(each, "not_found", no_upload(deployment, named[each])) for each in gone])
+
+
+async def _store(deployment: Deployment, new: NewTask, uploads: Mapping[str, str]) -> Submitted | None:
+    """None when the name is taken. Raises ValidationFailed."""
     async with deployment.database.transaction() as connection:
+        await _keep_uploads(deployment, connection, uploads)
         task_id = await tasks.insert_task(connection, new)
         if task_id is not None:
             return Submitted(await read_task(connection, task_id), created=True)

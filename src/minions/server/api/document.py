@@ -26,14 +26,15 @@ may get new fields; a request with a field that is not known is refused.
 the answer is the same. Links are signed anew each time: an answer that has some is never the same.
 
 **Sending again.** 503 says in `Retry-After` after how many seconds; nothing was done then. When an answer was lost on
-the way, any request can be sent again:
+the way:
 
 - a submission with the same `Idempotency-Key` answers with the task that the first one made;
-- pausing, resuming, cancelling, abandoning and revoking change nothing the second time;
-- a retry that is under way is told of, and not begun anew;
+- pausing, resuming, cancelling and revoking change nothing the second time;
+- a retry that is under way is told of, and not begun anew; with `retries` one that has ended neither;
+- abandoning gives back what the executor holds by then: look at it first, since it may have come back;
 - an upload, a token or a sign-in link is made once more, and the first is of no use to anybody, since its link or its
-  secret was in the answer that was lost. An upload that nobody sent holds nothing; a link expires; a token that was
-  never used shows in the list, to be revoked.
+  secret was in the answer that was lost. An upload that no task names is removed after some days; a link expires; a
+  token that was never used shows in the list, to be revoked.
 """.strip()
 
 _REFUSALS = {

@@ -139,7 +139,9 @@ def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noq
     async def retry(token: Submitter, task: TaskId, request: RetryRequest | None = None) -> RetryView:
         """Run again what failed of an ended task; rows that worked stay as they are."""
         asked = request or RetryRequest()
-        done = await retry_task(deployment, token, number_of("tsk", task), asked.codes, asked.dry_run)
+        done = await retry_task(
+            deployment, token, number_of("tsk", task), asked.codes, asked.dry_run, retries_before=asked.retries
+        )
         if not done.dry_run:
             splitter.submitted.set()  # one that was cut short is split on
         return RetryView(

@@ -30,7 +30,49 @@ RETURNING upload_id;
 UPDATE minion_upload SET object_key = $2 WHERE upload_id = $1;
 
 -- read_upload
-SELECT * FROM minion_upload WHERE upload_id = $1;
+-- Not one that was withdrawn.
+SELECT * FROM minion_upload WHERE upload_id = $1 AND object_key <> '';
+
+-- keep_uploads
+-- Which of these uploads are there. Until the transaction ends, by when a task names them, none of them is withdrawn.
+SELECT upload_id FROM minion_upload WHERE upload_id = ANY ($1::bigint[]) AND object_key <> ''
+ORDER BY upload_id FOR SHARE;
+
+-- unnamed_uploads
+-- Uploads that are older than $1 seconds and that no task names; $2 at most, and only of $3 (null: of all). Tasks name
+-- them by key, those of commands by id as well, with any number of zeros; by URI in tasks of earlier versions only.
+-- Which tasks name an upload is not indexed: this reads all tasks, a second for 100,000, once an hour.
+WITH named AS MATERIALIZED (
+    SELECT substring(input FROM '(?:^objects:|/)uploads/upl_0*([0-9a-z]+)/') AS digits
+    FROM minion_task, jsonb_array_elements_text(specification -> 'inputs') AS input
+    UNION ALL
+    SELECT substring(model FROM '/uploads/upl_0*([0-9a-z]+)/') FROM minion_task WHERE model LIKE '%/uploads/upl%'
+    UNION ALL
+    SELECT ltrim(substr(file ->> 'object', 5), '0')
+    FROM minion_task, jsonb_array_elements(specification -> 'parameters' -> 'inputs') AS file WHERE kind = 'command'
+)
+SELECT upload_id FROM minion_upload
+WHERE object_key <> '' AND created_at < now() - make_interval(secs => $1)
+    AND ($3::bigint[] IS NULL OR upload_id = ANY ($3))
+    AND NOT EXISTS (SELECT FROM named WHERE digits = ltrim(substr(split_part(object_key, '/', 2), 5), '0'))
+ORDER BY upload_id LIMIT $2;
+
+-- lock_uploads
+-- Not those that a submission keeps right now: it may be about to name them.
+SELECT upload_id FROM minion_upload WHERE upload_id = ANY ($1::bigint[]) AND object_key <> ''
+ORDER BY upload_id FOR UPDATE SKIP LOCKED;
+
+-- withdraw_uploads
+-- Nobody can name them any more; the rows stay, without a key, until the objects are deleted.
+UPDATE minion_upload SET object_key = '' WHERE upload_id = ANY ($1::bigint[]);
+
+-- withdrawn_uploads
+SELECT upload_id, filename FROM minion_upload WHERE object_key = '' ORDER BY upload_id LIMIT $1;
+
+-- delete_uploads
+DELETE FROM minion_upload WHERE upload_id IN (
+    SELECT upload_id FROM minion_upload WHERE upload_id = ANY ($1::bigint[]) AND object_key = '' FOR UPDATE SKIP LOCKED
+);
 
 -- read_deployment
 SELECT label, link_secret FROM minion_deployment;
