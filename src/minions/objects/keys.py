@@ -140,7 +140,8 @@ def upload_key(upload_id: str, filename: str) -> str:
 
 
 def part_key(task_public_id: str, subtask_id: int, part_start: int, acquirement_public_id: str, extension: str) -> str:
-    """Where a part lies. It holds the acquirement: two executors that race never write the same object."""
+    """Where a part lies. It holds the acquirement, whose id no other ever had, also before a database was restored: two
+    executors never write the same object."""
     name = f"{part_start:016d}-{acquirement_public_id}.{extension.lstrip('.')}"
     return check_key(f"tasks/{task_public_id}/parts/{subtask_id:08d}/{name}")
 

@@ -96,6 +96,7 @@ async def open_deployment(settings: ServerSettings) -> AsyncGenerator[Deployment
         async with database.connection() as connection:
             secret = (await access_table.read_deployment(connection)).link_secret
             await access_table.note_serving(connection, settings.lease_seconds)
+            await access_table.leap_ids(connection)
             offline_after = offline_seconds(settings.heartbeat_seconds)
             await access_table.note_patience(connection, settings.lease_seconds, offline_after)
         s3 = S3Settings(endpoint=settings.s3_endpoint, region=settings.s3_region)

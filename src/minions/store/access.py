@@ -177,6 +177,11 @@ async def note_serving(connection: Connection, lease_seconds: float) -> None:
     await all_of(connection, "note_serving", server_gap_seconds(lease_seconds))
 
 
+async def leap_ids(connection: Connection) -> None:
+    """A server begins: fences and uploads get numbers that were never given, whatever a restored database says."""
+    await all_of(connection, "leap_ids")
+
+
 async def note_patience(connection: Connection, lease_seconds: float, offline_seconds: float) -> None:
     """After how much silence an executor is told as offline: one that holds subtasks, and one that holds none."""
     await all_of(connection, "note_patience", lease_seconds, offline_seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -9,7 +10,7 @@ import schemathesis
 
 _OWN_TOKEN = "tok_00000001"
 _ANOTHER = "tok_zzzzzzzz"
-_UPLOAD = "upl_00000001"
+_UPLOAD = os.environ["UPLOAD_THAT_IS_THERE"]
 _hook = cast("Callable[[Callable[..., Any]], Any]", cast("Any", schemathesis).hook)  # its type is partial
 
 

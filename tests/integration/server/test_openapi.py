@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import subprocess
 import sys
@@ -34,8 +35,9 @@ def _client(url: str) -> httpx.AsyncClient:
     return httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {ADMIN}"}, timeout=60)
 
 
-async def _fill(url: str) -> None:
-    """Four tasks: one done, with failed rows; one under way; one cancelled; one that waits. And an executor."""
+async def _fill(url: str) -> str:
+    """Four tasks: one done, with failed rows; one under way; one cancelled; one that waits. And an executor. Returns an
+    upload that is there."""
     async with _client(url) as client:
         hand = await asyncio.to_thread(HandExecutor, url)
         done = await submit(client, 6, task_name="done")
@@ -49,20 +51,22 @@ async def _fill(url: str) -> None:
         found = [task["id"] for task in (done, under_way, cancelled, waiting)]
         assert found == [f"tsk_0000000{1 + number}" for number in range(_FILLED)], "as schemathesis.toml names them"
         hand.close()
+        return str(done["inputs"][0]).split("/")[1]
 
 
 @pytest.mark.timeout(_SECONDS + 60)
 async def test_schemathesis_finds_no_fault(migrated_url: str, tmp_path: Path, s3_environment: S3Service) -> None:
     with running_server(migrated_url, str(tmp_path / "objects"), s3_environment.endpoint) as url:
-        await _fill(url)
+        upload = await _fill(url)
         argv = [
             *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(_HERE / "schemathesis.toml")),
             *("run", f"{url}/openapi.json", "--checks", "all", "--no-color"),
             *("--header", f"Authorization: Bearer {ADMIN}"),
         ]  # fmt: skip
         found = await asyncio.to_thread(
-            subprocess.run, argv, capture_output=True, text=True, timeout=_SECONDS, cwd=_ROOT, check=False
-        )
+            subprocess.run, argv, capture_output=True, text=True, timeout=_SECONDS, cwd=_ROOT, check=False,
+            env=os.environ | {"UPLOAD_THAT_IS_THERE": upload},
+        )  # fmt: skip
         async with _client(url) as client:
             tasks = await ok(client.get("/api/v1/tasks"))
     assert found.returncode == 0, found.stdout + found.stderr

@@ -73,7 +73,8 @@ async def test_what_is_old_and_not_named_goes_with_its_object(idle: Served) -> N
     await age(idle, [named, *unnamed])
     before = await rows(idle)
     assert await prune_uploads(idle.deployment) == 3
-    assert await rows(idle) == {number: key for number, key in before.items() if public(number) not in unnamed}
+    numbers = {number_of("upl", each) for each in unnamed}
+    assert await rows(idle) == {number: key for number, key in before.items() if number not in numbers}
     assert await objects(idle) >= {named, young}
     assert not await objects(idle) & set(unnamed)
     assert await prune_uploads(idle.deployment) == 0
@@ -82,10 +83,6 @@ async def test_what_is_old_and_not_named_goes_with_its_object(idle: Served) -> N
         told = await problem(idle.client.post("/api/v1/tasks", json=request), 422)
         assert fields(told) == {"inputs[0]": "not_found"}
         assert f"no upload {gone}; one that no task names is removed after 7 days: upload the file again" in str(told)
-
-
-def public(number: int) -> str:
-    return f"upl_{'0123456789abcdefghjkmnpqrstvwxyz'[number].rjust(8, '0')}"
 
 
 async def test_every_way_in_which_a_task_names_an_upload_keeps_it(idle: Served) -> None:

@@ -86,6 +86,18 @@ UPDATE minion_deployment SET
     serving_since = CASE WHEN server_seen_at < now() - make_interval(secs => $1) THEN now() ELSE serving_since END,
     server_seen_at = now();
 
+-- leap_ids
+-- The numbers of acquirements and uploads, by which objects are named, go on from no less than the time: a database that
+-- was restored has forgotten numbers that executors and clients hold still, and must not give them to others. The unit is
+-- 0.1 ms since 2020, so they would have to be drawn at 10,000 a second without a pause to run ahead of the clock. Where the
+-- clock was set back they go on as they are. Who draws one at the same moment gets one from before or after the leap.
+WITH clock AS (SELECT (extract(epoch FROM now() - timestamptz '2020-01-01 00:00:00+00') * 10000)::bigint AS ticks)
+SELECT setval('minion_subtask_acquirement_acquirement_id_seq', ticks)
+FROM clock JOIN minion_subtask_acquirement_acquirement_id_seq AS given ON given.last_value < ticks
+UNION ALL
+SELECT setval('minion_upload_upload_id_seq', ticks)
+FROM clock JOIN minion_upload_upload_id_seq AS given ON given.last_value < ticks;
+
 -- note_patience
 UPDATE minion_deployment SET lease_seconds = $1, offline_seconds = $2;
 
