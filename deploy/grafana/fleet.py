@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from deploy.grafana.panels import CHOSEN, SECONDS, Panel, bars, lines, numbers, rows
+from deploy.grafana.panels import CHOSEN, NONE_IS_BAD, SECONDS, Panel, bars, lines, numbers, rows
+from deploy.grafana.steps import STEP, WHOLE_STEPS
 
 
 def fleet() -> list[Panel]:
@@ -13,36 +14,39 @@ def fleet() -> list[Panel]:
             """
             SELECT count(*) AS registered, count(*) FILTER (WHERE state <> 'offline') AS online,
                 count(*) FILTER (WHERE state = 'busy') AS busy, count(*) FILTER (WHERE state = 'idle') AS idle,
-                count(*) FILTER (WHERE state IN ('starting', 'paused', 'stopping')) AS "not available",
+                count(*) FILTER (WHERE state = 'starting') AS starting,
+                count(*) FILTER (WHERE state IN ('paused', 'stopping')) AS "not available",
                 count(*) FILTER (WHERE state = 'offline') AS offline
             FROM grafana_executor
             """,
             width=16,
+            levels={"online": NONE_IS_BAD},
             said="Of all teams: an executor belongs to none.",
         ),
         numbers(
             "Work under way",
             f"""
-            SELECT count(DISTINCT executor_id) AS executors, count(*) AS subtasks FROM grafana_acquired WHERE {CHOSEN}
+            SELECT count(DISTINCT executor_id) AS executors, count(DISTINCT (task_id, subtask_id)) AS subtasks
+            FROM grafana_held WHERE {CHOSEN}
             """,
             width=8,
             said="Executors that hold subtasks of the chosen teams and projects, and how many.",
         ),
         lines(
             "Executors by state",
-            """
+            f"""
             SELECT time, state AS metric, count(*) AS value
             FROM (
-                SELECT DISTINCT ON (time, executor_id) $__timeGroup(at,$__interval) AS time, executor_id, state
-                FROM grafana_sample WHERE $__timeFilter(at) ORDER BY time, executor_id, at DESC
+                SELECT DISTINCT ON (time, executor_id) {STEP} AS time, executor_id, state
+                FROM grafana_sample WHERE {WHOLE_STEPS} ORDER BY time, executor_id, at DESC
             ) AS latest
             GROUP BY time, state ORDER BY time
             """,
             width=16,
             stacked=True,
             interval="10m",
-            said="By heartbeats, the last of each executor in each step. One that is offline sends none. With a "
-            "heartbeat of more than 10 minutes, choose a longer minimum interval.",
+            said="By heartbeats, the last of each executor in each step that has ended. One that is offline sends "
+            "none. With a heartbeat of more than 10 minutes, choose a longer minimum interval.",
         ),
         bars(
             "Why executors do not work",
@@ -63,7 +67,7 @@ def fleet() -> list[Panel]:
                 coalesce(held.subtasks, 0) AS "subtasks held", executor.version
             FROM grafana_executor AS executor
             LEFT JOIN (
-                SELECT executor_id, count(*) AS subtasks FROM grafana_acquired WHERE {CHOSEN} GROUP BY executor_id
+                SELECT executor_id, count(*) AS subtasks FROM grafana_held WHERE {CHOSEN} GROUP BY executor_id
             ) AS held USING (executor_id)
             ORDER BY executor.state = 'offline', executor.name, executor.executor_id
             """,
@@ -74,10 +78,10 @@ def fleet() -> list[Panel]:
         ),
         lines(
             "Free memory",
-            """
-            SELECT $__timeGroupAlias(at,$__interval), min(memory_free_mb) AS least,
+            f"""
+            SELECT {STEP} AS time, min(memory_free_mb) AS least,
                 percentile_cont(0.5) WITHIN GROUP (ORDER BY memory_free_mb) AS median
-            FROM grafana_sample WHERE $__timeFilter(at) AND memory_free_mb IS NOT NULL GROUP BY 1 ORDER BY 1
+            FROM grafana_sample WHERE {WHOLE_STEPS} AND memory_free_mb IS NOT NULL GROUP BY 1 ORDER BY 1
             """,
             width=12,
             unit="decmbytes",

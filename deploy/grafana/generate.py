@@ -41,7 +41,7 @@ def build(name: str) -> str:
     """One dashboard as JSON. Its uid is fixed, so that links to it stay."""
     made = DASHBOARDS[name]
     board = builders.Dashboard(made.title).uid(f"minions-{name}").description(made.said).tags(["minions"])
-    board = board.time(made.since, "now").refresh("1m").timezone("browser").readonly()
+    board = board.time(made.since, "now").refresh("5m").timezone("browser").readonly()
     board = board.with_variable(_choice("team", "SELECT DISTINCT team FROM grafana_task ORDER BY team"))
     board = board.with_variable(
         _choice(
@@ -53,7 +53,10 @@ def build(name: str) -> str:
     board = board.link(_link())
     for number, panel in enumerate(made.panels(), start=1):
         board = board.with_panel(panel.id(number))
-    return json.dumps(board.build(), cls=JSONEncoder, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    document = json.loads(json.dumps(board.build(), cls=JSONEncoder))
+    for link in document["links"]:
+        del link["placement"]  # the SDK hides every link in the menu of the controls
+    return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def _choice(name: str, sql: str) -> builders.QueryVariable:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from deploy.grafana.panels import CHOSEN, SHARE, Panel, bars, lines, numbers, rows
+from deploy.grafana.panels import CHOSEN, NONE_IS_BAD, SHARE, SOME_IS_BAD, Levels, Panel, bars, lines, numbers, rows
+from deploy.grafana.steps import STEP, WHOLE_STEPS, filled
+
+_SHARE_LEVELS: Levels = ((0.01, "orange"), (0.1, "red"))
 
 
 def reliability() -> list[Panel]:
@@ -16,10 +19,15 @@ def _watch() -> Panel:
         """
         SELECT (SELECT active FROM grafana_watchdog) AS "watchdogs at work",
             count(DISTINCT held.executor_id) AS "offline executors with subtasks", count(*) AS "subtasks that they hold"
-        FROM grafana_acquired AS held JOIN grafana_executor AS executor USING (executor_id)
+        FROM grafana_held AS held JOIN grafana_executor AS executor USING (executor_id)
         WHERE executor.state = 'offline'
         """,
         width=24,
+        levels={
+            "watchdogs at work": NONE_IS_BAD,
+            "offline executors with subtasks": SOME_IS_BAD,
+            "subtasks that they hold": SOME_IS_BAD,
+        },
         said="Of all teams. One watchdog works, or nobody gives back what silent executors hold. Jobs that may not "
         "run twice stay with their executor until it is back or abandoned.",
     )
@@ -37,17 +45,17 @@ def _subtasks() -> list[Panel]:
             FROM grafana_ledger WHERE $__timeFilter(at) AND {CHOSEN}
             """,
             width=24,
+            levels={"lost": SOME_IS_BAD, "faults": SOME_IS_BAD, "set aside": ((1, "red"),)},
             said="Released: given back by an executor. Lost: it fell silent. Fault: it tried and could not. Ends of "
             "subtasks that were retried are left out.",
         ),
         lines(
             "Given back",
-            f"""
-            SELECT $__timeGroupAlias(at,$__interval,0), entry AS metric, count(*) AS value
-            FROM grafana_ledger
-            WHERE entry IN ('released', 'lost', 'fault', 'failed') AND $__timeFilter(at) AND {CHOSEN}
-            GROUP BY 1, 2 ORDER BY 1
-            """,
+            filled(f"""
+                SELECT {STEP} AS time, entry AS metric, count(*) AS value
+                FROM grafana_ledger
+                WHERE entry IN ('released', 'lost', 'fault', 'failed') AND {WHOLE_STEPS} AND {CHOSEN} GROUP BY 1, 2
+            """),
             width=12,
             stacked=True,
         ),
@@ -86,6 +94,7 @@ def _rows() -> list[Panel]:
             FROM grafana_part WHERE NOT superseded AND $__timeFilter(at) AND {CHOSEN}
             """,
             width=12,
+            levels={"failed rows": SOME_IS_BAD, "truncated rows": SOME_IS_BAD},
         ),
         numbers(
             "Share of rows that failed",
@@ -96,13 +105,14 @@ def _rows() -> list[Panel]:
             width=12,
             unit=SHARE,
             nothing="no rows",
+            levels={"failed": _SHARE_LEVELS},
         ),
         lines(
             "Failed rows by code",
-            f"""
-            SELECT $__timeGroupAlias(at,$__interval,0), code AS metric, sum(rows)::bigint AS value
-            FROM grafana_failed_rows WHERE NOT superseded AND $__timeFilter(at) AND {CHOSEN} GROUP BY 1, 2 ORDER BY 1
-            """,
+            filled(f"""
+                SELECT {STEP} AS time, code AS metric, sum(rows)::bigint AS value
+                FROM grafana_failed_rows WHERE NOT superseded AND {WHOLE_STEPS} AND {CHOSEN} GROUP BY 1, 2
+            """),
             width=16,
             stacked=True,
             said="Without those that a retry replaced.",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from deploy.grafana.panels import CHOSEN, SECONDS, Panel, bars, lines, numbers, rows, shares
+from deploy.grafana.panels import CHOSEN, SECONDS, SOME_IS_BAD, Levels, Panel, bars, lines, numbers, rows, shares
+from deploy.grafana.steps import STEP, WHOLE_STEPS, filled
+
+_WAIT_LEVELS: Levels = ((3600, "orange"), (6 * 3600, "red"))  # MinionsLongWait alerts after six hours
+_DRAIN_LEVELS: Levels = ((24 * 3600, "orange"), (7 * 24 * 3600, "red"))
 
 
 def work() -> list[Panel]:
@@ -15,11 +19,11 @@ def _tasks() -> list[Panel]:
         numbers(
             "Tasks now",
             f"""
-            SELECT count(*) AS active, count(*) FILTER (WHERE paused) AS paused FROM grafana_task
-            WHERE open AND {CHOSEN}
+            SELECT count(*) FILTER (WHERE NOT paused) AS active, count(*) FILTER (WHERE paused) AS paused
+            FROM grafana_task WHERE open AND {CHOSEN}
             """,
             width=6,
-            said="Tasks that have not ended; paused ones are counted in both.",
+            said="Tasks that have not ended; those that are paused are not active.",
         ),
         numbers(
             "Tasks that ended",
@@ -30,6 +34,7 @@ def _tasks() -> list[Panel]:
             FROM grafana_task WHERE $__timeFilter(ended_at) AND {CHOSEN}
             """,
             width=10,
+            levels={"failed": SOME_IS_BAD},
         ),
         numbers(
             "Subtasks now",
@@ -45,16 +50,15 @@ def _tasks() -> list[Panel]:
         ),
         lines(
             "Tasks",
-            f"""
-            SELECT $__timeGroupAlias(at,$__interval,0), event AS metric, count(*) AS value
-            FROM (
-                SELECT created_at AS at, 'submitted' AS event, team, project FROM grafana_task
-                WHERE $__timeFilter(created_at)
-                UNION ALL
-                SELECT ended_at, state, team, project FROM grafana_task WHERE $__timeFilter(ended_at)
-            ) AS events
-            WHERE {CHOSEN} GROUP BY 1, event ORDER BY 1
-            """,
+            filled(f"""
+                SELECT {STEP} AS time, event AS metric, count(*) AS value
+                FROM (
+                    SELECT created_at AS at, 'submitted' AS event, team, project FROM grafana_task
+                    UNION ALL
+                    SELECT ended_at, state, team, project FROM grafana_task
+                ) AS events
+                WHERE {WHOLE_STEPS} AND {CHOSEN} GROUP BY 1, event
+            """),
             width=12,
         ),
         shares(
@@ -83,10 +87,10 @@ def _queue() -> list[Panel]:
         lines(
             "Queue wait",
             f"""
-            SELECT $__timeGroupAlias(at,$__interval),
+            SELECT {STEP} AS time,
                 percentile_cont(0.5) WITHIN GROUP (ORDER BY waited_seconds) AS p50,
                 percentile_cont(0.95) WITHIN GROUP (ORDER BY waited_seconds) AS p95
-            FROM grafana_ledger WHERE $__timeFilter(at) AND waited_seconds IS NOT NULL AND {CHOSEN}
+            FROM grafana_ledger WHERE {WHOLE_STEPS} AND waited_seconds IS NOT NULL AND {CHOSEN}
             GROUP BY 1 ORDER BY 1
             """,
             width=12,
@@ -103,6 +107,7 @@ def _queue() -> list[Panel]:
             width=6,
             unit=SECONDS,
             nothing="nothing waits",
+            levels=_WAIT_LEVELS,
             said="Of the subtasks that could be handed out and were not yet.",
         ),
         bars(
@@ -123,6 +128,7 @@ def _queue() -> list[Panel]:
             width=6,
             unit=SECONDS,
             nothing="not known: none was done in the last 15 minutes",
+            levels=_DRAIN_LEVELS,
             said="All open subtasks, at the rate of the last 15 minutes; left out: paused tasks, and jobs that may "
             "still run where they were cancelled.",
         ),

@@ -9,7 +9,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Visitor
-from tests.browser.site import Site
+from tests.browser.site import Site, errors_beside
 
 TASK_TABS = ("", "/subtasks", "/results", "/errors", "/configuration", "/activity")
 PAGES = [
@@ -76,11 +76,34 @@ def test_the_way_in(visitor: Visitor) -> None:
 
 
 def test_a_form_with_errors(visitor: Visitor) -> None:
-    page, watch = visitor.arrive("/tasks/new")
-    watch.expect("/tasks/new", 422)
+    page, _ = visitor.arrive("/tasks/new")
     page.get_by_role("button", name="Start the task").click()
     expect(page.get_by_role("alert")).to_be_visible()
+    assert set(errors_beside(page)) == {"file", "model"}
     assert examine(page) == []
+
+
+_LABELS_OF_THREE_MINUTES = """async () => {
+  const said = [], fill = CanvasRenderingContext2D.prototype.fillText;
+  CanvasRenderingContext2D.prototype.fillText = function (text, ...more) {
+    said.push(text); return fill.call(this, text, ...more);
+  };
+  const figure = document.querySelector("[data-chart]").cloneNode(true);
+  const row = (x) => `<tr data-x="${x}" data-y="5"></tr>`;
+  figure.querySelector("tbody").innerHTML = [0, 60, 120].map((past) => row(1790000040 + past)).join("");
+  document.querySelector("main").replaceChildren(figure);
+  const app = document.querySelector('script[src$="/app.js"]').src;
+  (await import(app.replace("app.js", "charts.js"))).draw(figure);
+  await new Promise(requestAnimationFrame);
+  return said.filter((each) => each.includes(":"));
+}"""
+
+
+def test_a_chart_of_three_minutes_says_no_time_twice(visitor: Visitor, finished: str) -> None:
+    page, _ = visitor.arrive("/")
+    page.locator("[data-chart] .plot canvas").first.wait_for()
+    labels = page.evaluate(_LABELS_OF_THREE_MINUTES)
+    assert len(labels) == len(set(labels)) == 3
 
 
 def test_a_chart_that_is_still_as_wide_as_before_widens_no_page(visitor: Visitor, finished: str) -> None:
@@ -115,3 +138,23 @@ def test_nothing_moves_where_that_is_asked(visitor: Visitor) -> None:
     assert page.evaluate(moving) > 0
     page.emulate_media(reduced_motion="reduce")
     assert page.evaluate(moving) == 0
+
+
+def test_what_is_shown_beside_the_page_keeps_its_place(visitor: Visitor) -> None:
+    """How old the data is stays in the sidebar, and what lies behind a dialog is dark to the edge of the window."""
+    page, _ = visitor.arrive("/settings")
+    inside = page.evaluate(
+        """() => {
+          const chip = document.getElementById("live");
+          chip.dataset.state = "reconnecting";
+          chip.querySelector(".word").textContent = "Reconnecting";
+          chip.querySelector(".age").textContent = "· last update 12 min ago";
+          const right = (each) => each.getBoundingClientRect().right;
+          return [...chip.children].every((each) => right(each) <= right(document.querySelector(".side")) - 10);
+        }"""
+    )
+    assert inside
+    before = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    page.keyboard.press("?")
+    expect(page.locator("#keys")).to_be_visible()
+    assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") != before

@@ -25,7 +25,8 @@ from minions.formats.part import PartWriter
 from minions.formats.read import read_rows
 from minions.formats.source import MemorySource
 from minions.server.app import build_app
-from minions.server.deployment import ensure_tokens, open_deployment
+from minions.server.deployment import open_deployment
+from minions.server.first_tokens import ensure_tokens
 from minions.server.settings import ServerSettings
 from minions.wire.executor import (
     AcquireAnswer,

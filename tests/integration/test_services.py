@@ -74,6 +74,16 @@ def test_objects_that_cannot_be_written(tmp_path: Path, database_url: str) -> No
     assert result.code == 1
 
 
+def test_an_object_store_that_is_away_is_named(database_url: str) -> None:
+    flags = ["--database-url", database_url, "--port", "0", "--label", "development", "--objects", "s3://bucket/here"]
+    keys = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "hunter2"}
+    result = run("server", *flags, "--s3-endpoint", "http://127.0.0.1:9", "--s3-region", "us-east-1", **keys)
+    assert "bucket 'bucket' at http://127.0.0.1:9 does not answer" in result.err
+    assert "Start the object store, or correct --objects, which names s3://bucket/here, or --s3-endpoint" in result.err
+    assert "--database-url" not in result.err
+    assert result.code == 1
+
+
 def test_a_server_stops_clean_and_keeps_its_label(tmp_path: Path, database_url: str) -> None:
     flags = ["server", "--database-url", "-", "--objects", str(tmp_path), "--port", "0", "--label"]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("MINIONS_")}
@@ -89,7 +99,7 @@ def test_a_server_stops_clean_and_keeps_its_label(tmp_path: Path, database_url: 
         server.stdin.write(f"{database_url}\n")
         server.stdin.flush()
         assert "starts with the database" in server.stderr.readline()
-        assert "First start" in server.stderr.readline()
+        assert "There was no administrator's token" in server.stderr.readline()
         shown = [server.stderr.readline(), server.stderr.readline()]
         assert shown[1].strip().startswith("mns_"), "the first token is shown, this once"
         server.send_signal(signal.SIGTERM)

@@ -22,7 +22,7 @@ import psutil
 import pytest
 
 from minions.client.async_client import AsyncClient
-from minions.domain.errors import Conflict
+from minions.domain.errors import Conflict, ValidationFailed
 from minions.local.child import CannotStart
 from minions.local.postgres import EmbeddedPostgres
 from minions.local.readiness import server_ready
@@ -139,6 +139,8 @@ async def test_what_was_submitted_is_there_after_the_next_start(data: Path, tmp_
         async with AsyncClient(server=up.server, token=token) as client:
             task = await client.embed(rows, model="hf:BAAI/bge-small-en-v1.5", name="kept")
             assert task.id
+            with pytest.raises(ValidationFailed, match="no task may name"):
+                await client.embed(f"file://{data}/tokens.json", model="hf:BAAI/bge-small-en-v1.5")
     assert processes_of(data) == []
     for name in ("connection.json", "tokens.json", "processes.json"):
         assert stat.S_IMODE((data / name).stat().st_mode) == 0o600

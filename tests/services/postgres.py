@@ -8,10 +8,12 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import psutil
 import pytest
 
 from minions.domain.errors import Conflict
@@ -65,6 +67,24 @@ class PostgresService:
         assert self._server.pid is not None
         os.kill(self._server.pid, signal.SIGKILL)
         self._server.stop()
+
+    @contextmanager
+    def frozen(self) -> Generator[None]:
+        """While the block lasts, connections stay open, new ones are taken by the kernel, and nobody answers."""
+        assert self._server.pid is not None
+        postmaster = psutil.Process(self._server.pid)
+        stopped = [postmaster]
+        postmaster.suspend()  # first, so that no child is born after they were listed
+        try:
+            for child in postmaster.children(recursive=True):
+                with suppress(psutil.NoSuchProcess):
+                    child.suspend()
+                    stopped.append(child)
+            yield
+        finally:
+            for process in reversed(stopped):
+                with suppress(psutil.NoSuchProcess):
+                    process.resume()
 
     def url(self, database: str = "postgres") -> str:
         """Where to reach a database, for asyncpg and for psql."""

@@ -162,7 +162,7 @@ def task_view(**changes: Any) -> dict[str, Any]:
 def completed(**changes: Any) -> dict[str, Any]:
     ended = {"state": "completed", "done_share": 1.0, "ended_at": "2026-11-20T10:02:05Z", "executors": 0}
     counts = {"rows": {"ok": 7, "failed": 0}, "subtasks": {"total": 3, "done": 3}, "remaining_seconds": None}
-    return task_view(**ended, rows_per_second=0.0, **counts) | changes
+    return task_view(**ended, took_seconds=125.0, rows_per_second=0.0, **counts) | changes
 
 
 def part_bytes(first_position: int, codes: list[str | None]) -> bytes:

@@ -101,7 +101,7 @@ class Client(HandingIn[Task]):
     def tasks(
         self, *, team: str | None = None, project: str | None = None, state: str | None = None, limit: int | None = None
     ) -> Iterator[Task]:
-        """Tasks, the newest first. state: active, ended, or one state."""
+        """Tasks, the newest first. state: active (neither ended nor paused), paused, ended, or one state."""
         size = PAGE_ITEMS if limit is None else min(limit, PAGE_ITEMS)
         asked = pages(self._connection.send, partial(calls.tasks, team, project, state, size))
         return islice((Task(self._connection, view) for page, _ in asked for view in page.data), limit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
@@ -15,7 +16,8 @@ from typing import Any, cast
 from minions.client.frames import is_frame, write_frame
 from minions.client.rows import RowRefused, row_line
 from minions.client.threads import in_thread
-from minions.domain.errors import FieldError, ValidationFailed
+from minions.domain.errors import FieldError, NotFound, ValidationFailed
+from minions.domain.names import number_of
 
 _SCHEMES = ("s3://", "file://")
 _ROWS_FILE = "rows.jsonl"
@@ -43,7 +45,10 @@ class LocalFile:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One thing to work on: a file to upload, or the URI of what the server reads. label: what people called it."""
+    """One thing to work on: a file to upload, or what the server can read, by its URI or as an upload's id.
+
+    label: what people called it.
+    """
 
     label: str
     file: LocalFile | None = None
@@ -137,11 +142,11 @@ def _wrong(index: int, message: str) -> FieldError:
 
 
 def _one(name: str, index: int) -> Input:
-    if name.startswith(_SCHEMES):
+    if name.startswith(_SCHEMES) or (_is_upload(name) and not Path(name).exists()):
         return Input(name, uri=name)
     if "://" in name:
         raise ValidationFailed([_wrong(index, f"{name}: inputs are local files, s3:// and file:// URIs")])
-    path = Path(name).expanduser()
+    path = Path(os.path.expanduser(name))  # a Path drops the ./ of a file whose name begins with ~
     if path.is_dir():
         message = f"{name} is a folder; name its files, or file://{path.resolve()}/ when the server runs here"
         raise ValidationFailed([_wrong(index, message)])
@@ -151,6 +156,15 @@ def _one(name: str, index: int) -> Input:
     except OSError as error:
         raise ValidationFailed([_wrong(index, f"{name}: {(error.strerror or 'cannot be read').lower()}")]) from None
     return Input(name, LocalFile(path, size))
+
+
+def _is_upload(name: str) -> bool:
+    """Whether this is the id of something that was uploaded already."""
+    try:
+        number_of("upl", name)
+    except NotFound:
+        return False
+    return True
 
 
 class _Spool:

@@ -287,9 +287,8 @@ def _rates(embedded: Task, completed: Task) -> None:
 
 
 def _seconds(view: TaskView) -> float:
-    assert view.started_at is not None
-    assert view.ended_at is not None
-    return max((view.ended_at - view.started_at).total_seconds(), 0.001)
+    assert view.took_seconds is not None
+    return max(view.took_seconds, 0.001)
 
 
 def _own_file() -> None:

@@ -110,8 +110,8 @@ def command(
 
     SIGTERM or Ctrl-C ends it. S3 credentials come from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) or
     the machine's role.
-    MINIONS_ADMIN_TOKEN and MINIONS_EXECUTOR_TOKEN, if set, make these tokens exist; without any token the first start
-    makes one and shows it.
+    MINIONS_ADMIN_TOKEN and MINIONS_EXECUTOR_TOKEN, if set, make these tokens exist; one that was revoked is not made
+    again. A start that finds no administrator's token, and is given none, makes one and shows it.
     """
     services.begin(parent_fd, log_json)
     # While these load, a supervisor that passes the database's address by stdin starts the database.

@@ -52,9 +52,7 @@ def exit_code(view: TaskView) -> int:
 def say_end(view: TaskView) -> None:
     """One sentence about how it ended, and what to do next."""
     rows = view.rows.ok + view.rows.failed
-    took = ""
-    if view.started_at and view.ended_at:
-        took = f" in {span((view.ended_at - view.started_at).total_seconds())}"
+    took = "" if view.took_seconds is None else f" in {span(view.took_seconds)}"
     if view.state == "completed":
         failed = f", {view.rows.failed:,} of them failed" if view.rows.failed else ""
         to_stderr((f"{view.task_name} is complete", "green"), f": {counted(rows, 'row')}{took}{failed}.")

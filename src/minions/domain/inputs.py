@@ -23,6 +23,11 @@ class InputFormat:
         """Whether positions in the object are bytes (else they are row numbers)."""
         return self.format != "parquet" and self.compression == "none"
 
+    @property
+    def unit(self) -> str:
+        """What positions in the object count."""
+        return "byte" if self.by_bytes else "row"
+
 
 @dataclass(frozen=True, slots=True)
 class SubtaskRange:

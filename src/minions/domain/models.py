@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from minions.domain.phrases import quoted
+
 Kind = Literal["embed", "complete", "command"]
 Source = Literal["hf", "path", "object", "ollama", "openai", "commit"]
 EngineName = Literal["embedding", "llama_cpp", "ollama", "openai_server", "command"]
@@ -46,6 +48,8 @@ class ModelReference:
 
 def parse_model(text: str) -> ModelReference:
     """Read a model reference. Raises ValueError, whose text lists the accepted forms."""
+    if "\0" in text:
+        raise ValueError(f"{quoted(text)} is no model reference: it holds the character NUL; remove it")
     scheme, colon, rest = text.partition(":")
     if scheme in ("ollama", "openai") and colon and rest:
         return ModelReference("ollama" if scheme == "ollama" else "openai", rest)
@@ -63,7 +67,7 @@ def parse_model(text: str) -> ModelReference:
         if len(pieces) >= 2 and all(pieces):
             file = "/".join(pieces[2:]) or None
             return ModelReference("hf", "/".join(pieces[:2]), file, revision or None)
-    raise ValueError(f"{text!r} is no model reference; write {FORMS}")
+    raise ValueError(f"{quoted(text)} is no model reference; write {FORMS}")
 
 
 def engine_for(kind: Kind, model: ModelReference) -> EngineName:

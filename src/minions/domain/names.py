@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from minions.domain.errors import FieldError, NotFound
+from minions.domain.phrases import quoted
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 NAME_RULE = "1 to 63 characters of a-z, 0-9, '.', '_' and '-', the first a letter or a digit"
@@ -29,7 +30,7 @@ class TaskName:
     def errors(self) -> list[FieldError]:
         """What is wrong with the three parts, each with its field; empty when valid."""
         return [
-            FieldError(field, "bad_name", f"{value!r} is not a name: {NAME_RULE}")
+            FieldError(field, "bad_name", f"{quoted(value)} is not a name: {NAME_RULE}")
             for field, value in (("team", self.team), ("project", self.project), ("task_name", self.task_name))
             if not NAME.fullmatch(value)
         ]

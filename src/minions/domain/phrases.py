@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")  # not strftime's, which follow the locale
+_TIME_OF_DAY = re.compile(r"(?<![\d:.-])\d\d:\d\d(?![\d:])")
 _MOST_TOLD = 2
 _CLAUSE_CHARACTERS = 160
+_QUOTED_CHARACTERS = 100
 
 
 def shortened(text: str, characters: int) -> str:
@@ -19,10 +22,21 @@ def shortened(text: str, characters: int) -> str:
     return (whole or begin).rstrip(" ,;:(") + "…"
 
 
+def quoted(text: str) -> str:
+    """What somebody wrote, in quotation marks, and cut where more of it would only bury what is said of it."""
+    return repr(text if len(text) <= _QUOTED_CHARACTERS else text[: _QUOTED_CHARACTERS - 1] + "…")
+
+
 def summed_up(reasons: Sequence[str]) -> str:
     """The first reasons, each shortened, and how many more there are."""
     more = f"; and {len(reasons) - _MOST_TOLD} more" if len(reasons) > _MOST_TOLD else ""
     return "; ".join(shortened(reason, _CLAUSE_CHARACTERS) for reason in reasons[:_MOST_TOLD]) + more
+
+
+def with_zone(text: str, zone: str) -> str:
+    """A text for readers elsewhere: the last time of day in it has the zone of whoever told it."""
+    times = list(_TIME_OF_DAY.finditer(text))
+    return f"{text[: times[-1].end()]} {zone}{text[times[-1].end() :]}" if times and zone else text
 
 
 def duration(seconds: float) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from minions.domain.discretion import without_work
 from minions.domain.matching import Capabilities, Lane, explain, lacks, objections
 from minions.domain.pins import short
 
@@ -74,17 +75,21 @@ def why_waiting(task: WaitingTask, executors: Sequence[Candidate], holders: Coll
     if not able:
         return [f"no executor can run it: {reason}" for reason in _nearest(task.lane, willing)]
     at_work = [each for each in able if each.state in ("starting", "idle", "busy")]
+    trying = [each for each in at_work if task.task not in each.leaves]
+    leaving = [each for each in at_work if task.task in each.leaves]
+    resting = [each for each in able if each not in at_work]
     said: list[str] = []
-    if trying := [each for each in at_work if task.task not in each.leaves]:
-        said.append(f"{_executors(len(trying), 'that could run it')} busy with other work")
-    if leaving := [each for each in at_work if task.task in each.leaves]:
+    if trying:
+        said.append(f"{_able(len(trying), able, said)} busy with other work")
+    if leaving:
         reasons = [f"{each.name}: {each.leaves[task.task]}" for each in leaving]
-        said.append(
-            f"{_executors(len(leaving), 'that could run it')} leaving it alone for now ({_list(reasons, '; ')})"
-        )
-    if resting := [each for each in able if each not in at_work]:
-        reasons = [f"{each.name} is {each.state}{': ' if each.reason else ''}{each.reason}" for each in resting]
-        said.append(f"{_executors(len(resting), 'that could run it')} not at work ({_list(reasons, '; ')})")
+        said.append(f"{_able(len(leaving), able, said)} leaving it alone for now ({_list(reasons, '; ')})")
+    if resting:
+        # Told to whoever submitted the task: what work of others made of this executor is not.
+        reasons = [
+            f"{each.name} is {each.state}{': ' if each.reason else ''}{without_work(each.reason)}" for each in resting
+        ]
+        said.append(f"{_able(len(resting), able, said)} not at work ({_list(reasons, '; ')})")
     if task.pin and not any(each.number in holders for each in at_work):
         said.append(
             f"it was begun with the weights {short(task.pin['model_digest'])} in {task.pin['precision']}; "
@@ -109,8 +114,14 @@ def _nearest(lane: Lane, executors: Sequence[Candidate]) -> list[str]:
     return list(said.values())[:_NAMED]
 
 
-def _executors(count: int, which: str) -> str:
-    return f"the one executor {which} is" if count == 1 else f"{count} executors {which} are"
+def _able(count: int, able: Sequence[Candidate], said: Sequence[str]) -> str:
+    """So many of those that could run it, as the subject of a sentence; said: the sentences about others of them."""
+    if count == len(able):
+        return "the one executor that could run it is" if count == 1 else f"{count} executors that could run it are"
+    other = " other" if said else ""
+    return (
+        f"1{other} executor that could run it is" if count == 1 else f"{count}{other} executors that could run it are"
+    )
 
 
 def _tasks(count: int) -> str:

@@ -38,6 +38,11 @@ class Cell:
             self.failed_rows + other.failed_rows,
         )
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether any of them was done or set aside."""
+        return self.done + self.failed > 0
+
 
 @dataclass(frozen=True, slots=True)
 class Sums:

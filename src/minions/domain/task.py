@@ -81,10 +81,20 @@ class Task:
     ended_at: datetime | None
     retries: int = 0
     retry_codes: tuple[str, ...] | None = None
+    retried_at: datetime | None = None
+    earlier_seconds: float | None = 0.0
 
     @property
     def id(self) -> str:
         return public_id("tsk", self.task_id)
+
+    @property
+    def took_seconds(self) -> float | None:
+        """How long its runs took together, once it has ended; None as well where nobody knows, or nothing ran."""
+        begun_at = self.retried_at or self.started_at
+        if self.ended_at is None or begun_at is None or self.earlier_seconds is None:
+            return None
+        return self.earlier_seconds + max(0.0, (self.ended_at - begun_at).total_seconds())
 
 
 @dataclass(frozen=True, slots=True)

@@ -264,7 +264,7 @@ class Agent:
         wake = asyncio.create_task(run.fed.wait())
         wake.add_done_callback(lambda _: self._changed.set())
         task.add_done_callback(lambda _: wake.cancel())
-        self.beats.note("busy", f"{assignment.team}/{assignment.project}/{assignment.task_name}")
+        self.beats.note("busy", "")  # of what it does the server knows more; a reason is told to people of all teams
 
     async def _carry_out(self, session: Session, run: SubtaskRun) -> None:
         """One subtask to its end; who cancels it says himself how it ended."""

@@ -6,10 +6,11 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from datetime import datetime
 from typing import Any
 
 from minions.domain.errors import MinionsError, SessionReplaced
-from minions.domain.phrases import shortened
+from minions.domain.phrases import shortened, with_zone
 from minions.executor.hearing import UNSETTLED_BEAT_SECONDS
 from minions.executor.server_link import ServerLink
 from minions.executor.session import Session
@@ -124,6 +125,7 @@ class Beats:
     async def heartbeat(self, session: Session) -> None:
         """Tell the server how this executor is and what it holds, and drop what it says is not held any more."""
         state, reason = self.state
+        reason = shortened(with_zone(reason, datetime.now().astimezone().tzname() or ""), _REASON_CHARACTERS)
         offer, device = self._offer, self._device
         runs = session.all_runs()
         claim = session.hearing.claim()

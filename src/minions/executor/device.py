@@ -6,14 +6,15 @@ import contextlib
 import os
 import platform
 import shutil
+from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import psutil
 
-from minions.domain.models import EngineName
+from minions.domain.models import EngineName, parse_model
 from minions.executor.hardware import (
     read_chip,
     read_gpu_cores,
@@ -102,6 +103,16 @@ def known_models(settings: ExecutorSettings) -> dict[str, Any]:
         ]
     left_out = {"models_left_out": len(found) - _MOST_MODELS} if len(found) > _MOST_MODELS else {}
     return {"models": found[:_MOST_MODELS]} | left_out
+
+
+def with_models(device: Mapping[str, Any], loaded: Iterable[str]) -> dict[str, Any]:
+    """The device with those of the models that engines loaded which no cache holds: folders of this machine, and what a
+    server of it serves. Pure."""
+    known = cast("list[dict[str, Any]]", device.get("models", []))
+    names = {each["model"] for each in known}
+    elsewhere = sorted(model for model in loaded if parse_model(model).source in ("path", "openai"))
+    found = [{"model": model} for model in elsewhere if model not in names] + known
+    return {**device, "models": found[:_MOST_MODELS]}
 
 
 def _parts_of(cached: CachedModel) -> list[tuple[str, int]]:

@@ -21,6 +21,7 @@ from minions.domain.errors import (
 from minions.domain.pins import differences, pin_of
 from minions.executor.beats import Beats
 from minions.executor.circuit import Circuit
+from minions.executor.device import with_models
 from minions.executor.engines.base import EngineFacts, EngineRequest, ModelFile
 from minions.executor.exclusions import Exclusions
 from minions.executor.history import Ended
@@ -107,14 +108,14 @@ class Endings:
         async with self._bench.engine(request) as facts:
             self._check_pin(assignment, facts)
             await self._tell_models(assignment.model)
-            self._beats.note("busy", f"{assignment.team}/{assignment.project}/{assignment.task_name}")
+            self._beats.note("busy", "")
             await run.run(facts)
 
     async def _tell_models(self, model: str) -> None:
         """A model that is loaded for the first time lies on this machine now: the server may know its size."""
         if self._device is not None and model not in self._models_told:
             self._models_told.add(model)
-            self._beats.note_device(await asyncio.to_thread(self._device))
+            self._beats.note_device(with_models(await asyncio.to_thread(self._device), self._models_told))
 
     async def _engine_request(self, session: Session, assignment: Assignment) -> EngineRequest:
         files: tuple[ModelFile, ...] = ()

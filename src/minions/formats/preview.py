@@ -43,7 +43,7 @@ def preview(source: ByteSource, input_format: InputFormat, limit: int = 200) -> 
     seen = dict.fromkeys(columns)
     for row in rows:
         seen.update(dict.fromkeys(row.fields or ()))
-    return Preview(list(seen), rows, len(rows), _problems(rows, input_format, cut))
+    return Preview(list(seen), rows, len(rows), _problems(source, rows, input_format, cut))
 
 
 def _first_rows(source: ByteSource, input_format: InputFormat, limit: int) -> tuple[list[Row], bool]:
@@ -78,10 +78,19 @@ def _plain_beginning(blocks: Iterator[bytes]) -> tuple[bytes, bool]:
     return data, True
 
 
-def _problems(rows: list[Row], input_format: InputFormat, cut: bool) -> list[str]:
+def _problems(source: ByteSource, rows: list[Row], input_format: InputFormat, cut: bool) -> list[str]:
     if cut:
         return [f"the first record does not end within the first {PREVIEW_BYTES} bytes"]
-    unit = "byte" if input_format.by_bytes else "row"
-    found = [f"{row.code}: {unit} {row.position}: {row.message}" for row in rows if row.code is not None]
-    more = len(found) - _MOST_PROBLEMS
-    return [*found[:_MOST_PROBLEMS], f"and {more} more"] if more > 0 else found
+    bad = [row for row in rows if row.code is not None]
+    told = bad[:_MOST_PROBLEMS]
+    before = b"".join(source.stream(0, told[-1].position)) if told and input_format.by_bytes else b""
+    found = [f"{str(row.code).replace('_', ' ')} in {_where(row, input_format, before)}: {row.message}" for row in told]
+    more = len(bad) - len(told)
+    return [*found, f"and {more} more"] if more > 0 else found
+
+
+def _where(row: Row, input_format: InputFormat, before: bytes) -> str:
+    """As an editor counts lines, from 1; rows are counted from 0, as in results."""
+    if input_format.by_bytes:
+        return f"line {before.count(10, 0, row.position) + 1:,}"
+    return f"row {row.position:,}"

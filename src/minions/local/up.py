@@ -317,7 +317,8 @@ class LocalDeployment:
         assert self._listening is not None
         descriptor = self._listening.fileno()
         flags = ["--objects", str(self._place.objects), "--host", HOST, "--port", str(self._port)]
-        flags += ["--label", "development", "--accept-files", "--listen-fd", str(descriptor), *self._server_flags]
+        flags += ["--label", "development", "--accept-files", "--closed", str(self.data)]
+        flags += ["--listen-fd", str(descriptor), *self._server_flags]
         secrets = {"MINIONS_ADMIN_TOKEN": self._tokens.admin, "MINIONS_EXECUTOR_TOKEN": self._tokens.executor}
         rhythm = ["--lease", LEASE_SECONDS, "--progress", PROGRESS_SECONDS, "--heartbeat", HEARTBEAT_SECONDS]
         return self._plan(

@@ -20,6 +20,7 @@ from typing import BinaryIO
 from minions.domain.errors import AccessDenied, Conflict, ObjectMissing, Unavailable
 from minions.objects import links
 from minions.objects.base import CHUNK_BYTES, ObjectFacts, ObjectSource, changed
+from minions.objects.closed import ClosedPlaces
 from minions.objects.keys import check_key
 
 _WRITING = ".writing"  # unfinished files; no part of the listing
@@ -36,12 +37,15 @@ class FileObjects:
         link_secret: bytes | None = None,
         base_url: str | None = None,
         now: Callable[[], float] = time.time,
+        closed: ClosedPlaces | None = None,
     ) -> None:
-        """link_secret, base_url: for signed links, see `links.link`; without a secret nothing can be signed."""
+        """link_secret, base_url: for signed links, see `links.link`; without a secret nothing can be signed.
+        closed: what must not be opened, where the folder is a machine's; its names are listed all the same."""
         self._root = root
         self._link_secret = link_secret
         self._base_url = base_url
         self._now = now
+        self._closed = closed
 
     @property
     def most_link_bytes(self) -> int | None:
@@ -119,7 +123,10 @@ class FileObjects:
         return _FileSource(self, key, key.rpartition("/")[2], facts.size_bytes, facts.etag)
 
     def _path(self, key: str) -> Path:
-        return self._root / check_key(key)
+        path = self._root / check_key(key)
+        if self._closed is not None:
+            self._closed.refuse(path)
+        return path
 
     def _open(self, key: str) -> BinaryIO:
         with self._explained(key):

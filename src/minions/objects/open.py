@@ -19,12 +19,18 @@ def open_objects(
 
     link_secret, base_url: for the links to files, see `FileObjects`; S3 signs its own. Raises ValueError.
     """
-    if "://" not in uri:
-        return FileObjects(Path(uri).expanduser().absolute(), link_secret=link_secret, base_url=base_url)
+    if (folder := folder_of_objects(uri)) is not None:
+        return FileObjects(folder, link_secret=link_secret, base_url=base_url)
     place = ObjectUri.parse(uri)
-    if place.scheme == "file":
-        return FileObjects(Path("/", place.key), link_secret=link_secret, base_url=base_url)
     return Retrying(S3Objects(place.bucket, place.key, s3))
+
+
+def folder_of_objects(uri: str) -> Path | None:
+    """Where the deployment's own store lies on this machine; None when it does not. Raises ValueError."""
+    if "://" not in uri:
+        return Path(uri).expanduser().absolute()
+    place = ObjectUri.parse(uri)
+    return Path("/", place.key) if place.scheme == "file" else None
 
 
 def open_input(uri: str, *, s3: S3Settings | None = None) -> tuple[ObjectStore, str]:

@@ -6,27 +6,39 @@ import hashlib
 import secrets
 import time
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 
-from minions.domain.errors import AccessDenied, FieldError, NotFound, TokenRefused, ValidationFailed
+from minions.domain.errors import AccessDenied, FieldError, NotFound, TokenRefused, Unavailable, ValidationFailed
 from minions.domain.names import NAME, NAME_RULE
+from minions.domain.phrases import quoted
 from minions.domain.task import Task
 from minions.store import access as table
 from minions.store.access import Token
-from minions.store.database import Database
+from minions.store.database import Connection, Database
 from minions.wire.tasks import TokenRequest
 
 _REMEMBERED_SECONDS = 10.0
-_PREFIX = "mns_"
+_BRIEFLY_SECONDS = 1.0
+_LATELY_SECONDS = 24 * 3600.0
+SECRET_PREFIX = "mns_"
 
 
 def new_secret() -> str:
     """A secret for a token: 256 random bits, with a prefix that secret scanners can look for."""
-    return _PREFIX + secrets.token_urlsafe(32)
+    return SECRET_PREFIX + secrets.token_urlsafe(32)
 
 
 def hash_of(secret: str) -> bytes:
     """What is stored in place of the secret; it is random, so a plain hash is enough."""
     return hashlib.sha256(secret.encode()).digest()
+
+
+def _hash_in(authorization: str | None) -> bytes:
+    """The hash of the secret in an Authorization header. Raises TokenRefused."""
+    scheme, _, secret = (authorization or "").partition(" ")
+    if scheme.lower() != "bearer" or not secret:
+        raise TokenRefused("this needs a token, in the header Authorization: Bearer …")
+    return hash_of(secret.strip())
 
 
 class Access:
@@ -41,21 +53,41 @@ class Access:
 
     async def token(self, authorization: str | None) -> Token:
         """The token of an Authorization header. Raises TokenRefused."""
-        scheme, _, secret = (authorization or "").partition(" ")
-        if scheme.lower() != "bearer" or not secret:
-            raise TokenRefused("this needs a token, in the header Authorization: Bearer …")
-        hashed = hash_of(secret.strip())
+        hashed = _hash_in(authorization)
+        return self._remembered(hashed) or await self._look(hashed, self._database.connection())
+
+    async def token_lately(self, authorization: str | None) -> Token:
+        """The same for what must be told while the database is away: a token that it accepted within the last day.
+
+        Once a token was accepted here, the database is not waited for. Raises TokenRefused.
+        """
+        hashed = _hash_in(authorization)
+        known = self._known.get(hashed)
+        if known is None:
+            return await self._look(hashed, self._database.connection())
+        try:
+            return self._remembered(hashed) or await self._look(hashed, self._database.briefly(_BRIEFLY_SECONDS))
+        except Unavailable:
+            if known[1] - _REMEMBERED_SECONDS + _LATELY_SECONDS < self._monotonic():
+                raise
+            return known[0]
+
+    def _remembered(self, hashed: bytes) -> Token | None:
         known = self._known.get(hashed)
         if known is None or known[1] < self._monotonic():
-            async with self._database.connection() as connection:
-                token = await table.find_token(connection, hashed)
-            if token is None:
-                self._known.pop(hashed, None)
-                raise TokenRefused("this token is unknown, expired or revoked")
-            known = (token, self._monotonic() + _REMEMBERED_SECONDS)
-            self._known[hashed] = known
+            return None
         self._used.add(known[0].token_id)
         return known[0]
+
+    async def _look(self, hashed: bytes, connecting: AbstractAsyncContextManager[Connection]) -> Token:
+        async with connecting as connection:
+            token = await table.find_token(connection, hashed)
+        if token is None:
+            self._known.pop(hashed, None)
+            raise TokenRefused("this token is unknown, expired or revoked")
+        self._known[hashed] = (token, self._monotonic() + _REMEMBERED_SECONDS)
+        self._used.add(token.token_id)
+        return token
 
     async def token_of_number(self, token_id: int) -> Token | None:
         """The token that a browser's session names; None once it is revoked or has expired."""
@@ -117,7 +149,7 @@ def require_all_teams_of(token: Token, refusal: str) -> None:
 def check_teams(request: TokenRequest) -> None:
     """Raises ValidationFailed for teams that are no names, and for an executor's token with teams."""
     errors = [
-        FieldError(f"teams[{index}]", "bad_name", f"{team!r} is not a name: {NAME_RULE}")
+        FieldError(f"teams[{index}]", "bad_name", f"{quoted(team)} is not a name: {NAME_RULE}")
         for index, team in enumerate(request.teams or ())
         if not NAME.fullmatch(team)
     ]

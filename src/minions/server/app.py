@@ -32,6 +32,7 @@ from minions.server.background.upkeep import keep_up
 from minions.server.deployment import Deployment
 from minions.server.web.changes import Changes
 from minions.server.web.routes import add_web
+from minions.store.pulse import feel_pulse
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 _Handler = Callable[[Request, Exception], Awaitable[Response]]
@@ -120,6 +121,7 @@ async def background(deployment: Deployment, splitter: Splitter, changes: Change
     async def loops() -> None:
         async with asyncio.TaskGroup() as group:
             for name, loop in (
+                ("pulse", lambda: feel_pulse(deployment.database)),
                 ("doorbell", deployment.doorbell.run),
                 ("acquiring", deployment.acquiring.run),
                 ("committing", deployment.committing.run),

@@ -7,17 +7,19 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from minions.domain.errors import NotFound
+from minions.domain.errors import NotFound, Unavailable
 from minions.domain.names import public_id
 from minions.domain.silence import offline_seconds
 from minions.domain.task import Task
 from minions.objects.base import ObjectStore
+from minions.objects.closed import ClosedPlaces
 from minions.objects.files import FileObjects
-from minions.objects.open import open_objects
+from minions.objects.open import folder_of_objects, open_objects
 from minions.objects.s3 import S3Settings
-from minions.server.access import Access, hash_of, new_secret
+from minions.server.access import Access
 from minions.server.acquiring import AcquireDesk
 from minions.server.background.supervise import Supervisor
 from minions.server.committing import CommitDesk
@@ -87,6 +89,17 @@ async def read_task(connection: Connection, task_id: int) -> Task:
     return task
 
 
+async def _look_at_objects(objects: ObjectStore, settings: ServerSettings) -> None:
+    try:
+        await objects.check_writable()
+    except Unavailable as error:
+        if error.advice == Unavailable.hint:  # it speaks of requests; nothing was asked for here
+            error.advice = f"Start the object store, or correct --objects, which names {settings.objects}" + (
+                f", or --s3-endpoint, which names {settings.s3_endpoint}." if settings.s3_endpoint else "."
+            )
+        raise
+
+
 @asynccontextmanager
 async def open_deployment(settings: ServerSettings) -> AsyncGenerator[Deployment]:
     """Migrate the database, open all parts, and close them at the end. Raises Unavailable, Conflict, ValueError."""
@@ -101,14 +114,20 @@ async def open_deployment(settings: ServerSettings) -> AsyncGenerator[Deployment
             await access_table.note_patience(connection, settings.lease_seconds, offline_after)
         s3 = S3Settings(endpoint=settings.s3_endpoint, region=settings.s3_region)
         objects = open_objects(settings.objects, link_secret=secret, base_url="", s3=s3)
-        await objects.check_writable()
+        await _look_at_objects(objects, settings)
         doorbell = Doorbell(database)
         counters = Counters()
         yield Deployment(
             settings=settings,
             database=database,
             objects=objects,
-            inputs=Inputs(objects, s3=s3, accepts_files=settings.accepts_files, link_secret=secret),
+            inputs=Inputs(
+                objects,
+                s3=s3,
+                accepts_files=settings.accepts_files,
+                link_secret=secret,
+                closed=ClosedPlaces(map(Path, settings.closed), folder_of_objects(settings.objects)),
+            ),
             access=Access(database),
             sessions=Sessions(database),
             doorbell=doorbell,
@@ -120,24 +139,3 @@ async def open_deployment(settings: ServerSettings) -> AsyncGenerator[Deployment
         )
     finally:
         await database.close()
-
-
-async def ensure_tokens(deployment: Deployment) -> str | None:
-    """Make the tokens that the settings name. Without any token at all one for the administrator is made; its secret
-    is returned, to be shown once."""
-    wanted = {"admin": deployment.settings.admin_token, "executor": deployment.settings.executor_token}
-    async with deployment.database.connection() as connection:
-        fresh = None
-        if not any(wanted.values()) and not await access_table.count_tokens(connection):
-            wanted["admin"] = fresh = new_secret()
-        for scope, secret in wanted.items():
-            if secret is not None:
-                await access_table.insert_token(
-                    connection,
-                    name=f"first {scope}",
-                    scope=scope,
-                    teams=None,
-                    secret_sha256=hash_of(secret),
-                    expires_seconds=None,
-                )
-    return fresh

@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 MOMENT_SECONDS: Final = 300
 DAY_SECONDS: Final = 86400
 _FRESH_SECONDS: Final = 4.0
+_TRUE_SECONDS: Final = 300.0  # a chart has a point for each five minutes that are over: one is missing then at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,8 @@ class Record:
 
 
 class History:
-    """Sums of one day. The first reading may take seconds where millions of parts lie; until then it is not ready."""
+    """Sums of one day. The first reading may take seconds where millions of parts lie; until then it is not ready, and
+    neither is it after a while in which nobody asked."""
 
     def __init__(self, database: Database, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._database = database
@@ -80,8 +82,8 @@ class History:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it was read at all."""
-        return self._read_at is not None
+        """Whether it was read lately. What came since a reading of long ago would show as hours without work."""
+        return self._read_at is not None and self._monotonic() - self._read_at < _TRUE_SECONDS
 
     async def refresh(self) -> None:
         """Read what came since. Those who ask together wait for one reading."""

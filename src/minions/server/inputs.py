@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from minions.domain.errors import AccessDenied, ObjectMissing
 from minions.formats.source import ByteSource
-from minions.objects.base import ObjectStore
+from minions.objects.base import ObjectFacts, ObjectStore
+from minions.objects.closed import ClosedPlaces
 from minions.objects.files import FileObjects
 from minions.objects.keys import ObjectUri, folder_of, is_pattern, matches
 from minions.objects.open import open_input
@@ -36,13 +38,25 @@ class InputObject:
 class Inputs:
     """Finds, opens and signs inputs: objects of the deployment's own store, other buckets, files of this machine."""
 
-    def __init__(self, objects: ObjectStore, *, s3: S3Settings | None, accepts_files: bool, link_secret: bytes) -> None:
+    def __init__(
+        self,
+        objects: ObjectStore,
+        *,
+        s3: S3Settings | None,
+        accepts_files: bool,
+        link_secret: bytes,
+        closed: ClosedPlaces,
+    ) -> None:
+        """closed: what of this machine nobody may name."""
         self._objects = objects
+        self.closed = closed
         self._s3 = s3
         self._buckets: dict[str, ObjectStore] = {}
         self.file_secret = hmac.new(link_secret, b"files of this machine", hashlib.sha256).digest()
         # Links to files of this machine have a place and a secret of their own, so that neither kind opens the other.
-        self.files = FileObjects(Path("/"), link_secret=self.file_secret, base_url="/files") if accepts_files else None
+        self.files: FileObjects | None = None
+        if accepts_files:
+            self.files = FileObjects(Path("/"), link_secret=self.file_secret, base_url="/files", closed=closed)
 
     def is_own(self, uri: str, objects: str) -> bool:
         """Whether a URI leads into the deployment's own store, which is written down as `objects`."""
@@ -89,13 +103,26 @@ class Inputs:
         if place.scheme == "file" and not folder:
             raise ValueError(f"{uri} covers the whole machine: name a folder in it")
         found = False
-        async for facts in store.list(folder):
-            if matches(key, facts.key):
-                found = True
-                # Written anew, since a file's name may hold what means something else in a URI.
-                yield InputObject(str(replace(place, key=facts.key)), facts.size_bytes, facts.etag)
+        covered = (facts async for facts in store.list(folder) if matches(key, facts.key))
+        if place.scheme == "file":
+            covered = self._open_to_all([facts async for facts in covered])
+        async for facts in covered:
+            found = True
+            # Written anew, since a file's name may hold what means something else in a URI.
+            yield InputObject(str(replace(place, key=facts.key)), facts.size_bytes, facts.etag)
         if not found:
             raise ObjectMissing(f"nothing lies at {uri}; put it there first, or correct the address")
+
+    async def _open_to_all(self, covered: Sequence[ObjectFacts]) -> AsyncGenerator[ObjectFacts]:
+        """These files of the machine. Raises AccessDenied when one of them leads to a place that is closed."""
+
+        def refuse() -> None:
+            for facts in covered:
+                self.closed.refuse(Path("/", facts.key))
+
+        await asyncio.to_thread(refuse)
+        for facts in covered:
+            yield facts
 
     def open(self, uri: str) -> ByteSource:
         """Open for reading in threads. Blocks."""

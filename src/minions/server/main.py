@@ -12,7 +12,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from minions.server.app import build_app
-from minions.server.deployment import Deployment, ensure_tokens, open_deployment
+from minions.server.deployment import Deployment, open_deployment
+from minions.server.first_tokens import ensure_tokens
 from minions.server.settings import ServerSettings
 
 log = logging.getLogger(__name__)
@@ -80,7 +81,8 @@ async def serve(settings: ServerSettings, listening: socket.socket | None = None
     async with open_deployment(settings) as deployment:
         fresh = await ensure_tokens(deployment)
         if fresh is not None:
-            sys.stderr.write(f"First start. The administrator's token, shown only now:\n\n    {fresh}\n\n")
+            said = "There was no administrator's token. This one was made, and is shown only now:"
+            sys.stderr.write(f"{said}\n\n    {fresh}\n\n")
         server = _Server(listening_config(build_app(deployment), settings), deployment)
         _leave_the_lasting_alone()
         await server.serve(sockets=[listening] if listening is not None else None)

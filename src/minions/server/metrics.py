@@ -17,12 +17,14 @@ from minions.domain.errors import Unavailable
 from minions.runtime.version import VERSION
 from minions.server.background.supervise import Supervisor
 from minions.server.counters import LATENCY_SECONDS, Counters
+from minions.server.readiness import Readiness
 from minions.server.watched import Watched
 from minions.store.database import Database
 from minions.store.standing import EXECUTOR_STATES, Standing, read_standing
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _FRESH_SECONDS = 5.0  # shorter than any sensible scrape interval: several scrapers share one look at the database
+_PATIENCE_SECONDS = 2.0  # a scraper waits ten; what it is told of a database that hangs must come before
 _BOUNDS = [*(str(bound) for bound in LATENCY_SECONDS), "+Inf"]
 
 
@@ -35,15 +37,19 @@ class Metrics:
         counters: Counters,
         supervisor: Supervisor,
         watched: Watched,
+        readiness: Readiness,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._database = database
+        self._readiness = readiness
         self._monotonic = monotonic
         self._standing: Standing | None = None
+        self._ready: dict[str, bool] = {}
         self._fresh_until = 0.0
         self._looking = asyncio.Lock()
         self._registry = CollectorRegistry()
         self._registry.register(_Families(lambda: server_metrics(counters, supervisor.restarts, supervisor.down)))
+        self._registry.register(_Families(lambda: ready_metrics(self._ready)))
         self._registry.register(_Families(lambda: standing_metrics(self._standing, watched.is_active)))
         ProcessCollector(registry=self._registry)
 
@@ -51,13 +57,18 @@ class Metrics:
         """The answer to a scrape. A database that is away costs the metrics that come from it, and no others."""
         async with self._looking:
             if self._fresh_until <= self._monotonic():
-                try:
-                    async with self._database.connection() as connection:
-                        self._standing = await read_standing(connection)
-                except Unavailable:
-                    self._standing = None  # nothing rather than what was
+                self._standing, self._ready = await asyncio.gather(
+                    self._look(), self._readiness.standing(_PATIENCE_SECONDS)
+                )
                 self._fresh_until = self._monotonic() + _FRESH_SECONDS
         return await asyncio.to_thread(generate_latest, self._registry)
+
+    async def _look(self) -> Standing | None:
+        try:
+            async with self._database.briefly(_PATIENCE_SECONDS) as connection:
+                return await read_standing(connection)
+        except Unavailable:
+            return None  # nothing rather than what was
 
 
 class _Families(Collector):
@@ -113,6 +124,16 @@ def server_metrics(counters: Counters, restarts: Mapping[str, int], down: set[st
         {(name,): number for name, number in restarts.items()},
     )
     yield _latencies(counters)
+
+
+def ready_metrics(ready: Mapping[str, bool]) -> Iterator[Metric]:
+    """What one server has and lacks, as /readyz tells it."""
+    yield _gauge(
+        "minions_ready",
+        "Whether a part is there that this server needs, as /readyz tells it.",
+        ("part",),
+        {(part,): there for part, there in ready.items()},
+    )
 
 
 def standing_metrics(standing: Standing | None, watched: bool | None) -> Iterator[Metric]:

@@ -14,6 +14,8 @@ _OBJECTS_REMEMBERED_SECONDS = 30.0  # the check writes an object; load balancers
 _FAILURE_REMEMBERED_SECONDS = 3.0
 _PATIENCE_SECONDS = 5.0
 
+PARTS = ("database", "migrations", "objects", "loops")
+
 
 class Readiness:
     """Asked by load balancers and supervisors. The object store was looked at when the deployment was opened."""
@@ -25,17 +27,26 @@ class Readiness:
         self._objects_until = monotonic() + _OBJECTS_REMEMBERED_SECONDS
         self._looking = asyncio.Lock()
 
-    async def missing(self) -> list[FieldError]:
-        """All that is missing, by part: database, migrations, objects, loops; empty when the server is ready."""
-        return [*await self._database(), *await self._objects(), *self._loops()]
+    async def missing(self, database_seconds: float | None = None) -> list[FieldError]:
+        """All that is missing, by part: database, migrations, objects, loops; empty when the server is ready.
 
-    async def _database(self) -> list[FieldError]:
+        database_seconds: for how long its answer is waited for, if not as long as an object store's.
+        """
+        patience = _PATIENCE_SECONDS if database_seconds is None else database_seconds
+        database, objects = await asyncio.gather(self._database(patience), self._objects())
+        return [*database, *objects, *self._loops()]
+
+    async def standing(self, database_seconds: float) -> dict[str, bool]:
+        """By part, whether it is there. Without its database, whether that has all migrations is not known."""
+        missing = {each.field for each in await self.missing(database_seconds)}
+        known = ("database", "objects", "loops") if "database" in missing else PARTS
+        return {part: part not in missing for part in known}
+
+    async def _database(self, patience_seconds: float) -> list[FieldError]:
         try:
-            async with asyncio.timeout(_PATIENCE_SECONDS), self._deployment.database.connection() as connection:
+            async with self._deployment.database.briefly(patience_seconds) as connection:
                 await access.read_deployment(connection)
                 unknown = await migrations.missing(connection)
-        except TimeoutError:
-            return [FieldError("database", "unavailable", f"PostgreSQL did not answer in {_PATIENCE_SECONDS:g} s")]
         except MinionsError as error:
             return [FieldError("database", error.code, error.message)]
         if unknown:

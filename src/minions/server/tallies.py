@@ -45,10 +45,12 @@ class Tallies:
         async with connection.transaction():
             added = await tallies.add_up(connection, wanted)
         found: dict[int, Tally] = {}
-        for number, addition in added.items():
-            settled = known[number].tally + addition.settled
-            found[number] = settled + addition.fresh
-            self._remember(number, replace(known[number], tally=settled, mark=addition.mark or known[number].mark))
+        for task in page:
+            before, addition = known[task.task_id], added[task.task_id]
+            settled = before.tally + addition.settled
+            found[task.task_id] = settled + addition.fresh
+            if not _may_be_superseded(task):
+                self._remember(task.task_id, replace(before, tally=settled, mark=addition.mark or before.mark))
         return found
 
     async def counts(self, connection: Connection, page: Sequence[Task]) -> dict[int, Counts]:
@@ -77,10 +79,9 @@ class Tallies:
         return sorted(known.items())
 
     def _recall(self, task: Task) -> _Known:
-        """What is settled of a task. While it is retried nothing is: entries that were counted are superseded."""
+        """What is settled of a task."""
         known = self._known.get(task.task_id)
-        under_retry = task.retries > 0 and task.state in OPEN_TASK_STATES
-        if known is None or known.retries != task.retries or under_retry:
+        if known is None or known.retries != task.retries or _may_be_superseded(task):
             known = _Known(Tally(), _BEGINNING, task.retries)
         return replace(known, tally=known.tally.coarsened(shift_for(task.subtask_count)))
 
@@ -89,6 +90,11 @@ class Tallies:
         self._known.move_to_end(number)
         if len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
+
+
+def _may_be_superseded(task: Task) -> bool:
+    """While a task is retried nothing of it is settled, however old it is: every part may still be replaced."""
+    return task.retries > 0 and task.state in OPEN_TASK_STATES
 
 
 def counts_of(tally: Tally, total: int, held: int) -> Counts:

@@ -98,9 +98,14 @@ async def list_tokens(connection: Connection) -> list[TokenStanding]:
     return [_standing(row) for row in await all_of(connection, "list_tokens")]
 
 
-async def count_tokens(connection: Connection) -> int:
-    row = await one_of(connection, "count_tokens")
-    return row["count"] if row else 0
+async def list_administrators(connection: Connection) -> list[Token]:
+    """The tokens that are valid now and reach everything."""
+    return [_token(row) for row in await all_of(connection, "list_administrators")]
+
+
+async def other_tokens_named(connection: Connection, name: str, secret_sha256: bytes) -> list[int]:
+    """Tokens of this name that are valid now, but for the one with this secret."""
+    return [row["token_id"] for row in await all_of(connection, "other_tokens_named", name, secret_sha256)]
 
 
 async def revoke_token(connection: Connection, token_id: int) -> bool:

@@ -109,8 +109,13 @@ async def model_speeds(connection: Connection, kind: str, model: str) -> ModelSp
 
 
 async def models_used(connection: Connection, teams: Sequence[str] | None) -> list[tuple[str, str]]:
-    """(kind, model) of the latest tasks, the latest first."""
+    """(kind, model) of the latest tasks of which something was done, the latest first."""
     return [(row["kind"], row["model"]) for row in await all_of(connection, "models_used", _listed(teams))]
+
+
+async def models_of_teams(connection: Connection, teams: Sequence[str]) -> list[str]:
+    """Models that the latest 1,000 tasks of these teams named."""
+    return [row["model"] for row in await all_of(connection, "models_of_teams", list(teams))]
 
 
 async def models_held(connection: Connection) -> list[str]:

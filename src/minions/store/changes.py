@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from minions.store.database import Connection, one_of
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """How far the last look saw: the newest entry of the ledger and the newest acquirement."""
+    """How far a look saw: the newest entry of the ledger, the newest acquirement, and when, by the database's clock."""
 
     ledger_id: int
     acquirement_id: int
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +38,12 @@ async def look_for_changes(
     since: Seen | None,
     *,
     watched: Sequence[int],
-    executor_seconds: float,
     silent: frozenset[int] | None = None,
 ) -> Look:
     """What became of subtasks and executors since an earlier look; None: nothing, only how far it goes now.
 
-    watched: tasks whose own rows are looked at. executor_seconds: how old a change of an executor's state may be.
-    silent: those that are known to be, who are then not looked for: this costs as much as all the rest.
+    watched: tasks whose own rows are looked at. silent: those that are known to be, who are then not looked for: this
+    costs as much as all the rest.
     """
     row = await one_of(
         connection,
@@ -50,12 +51,12 @@ async def look_for_changes(
         since.ledger_id if since else None,
         since.acquirement_id if since else None,
         list(watched),
-        executor_seconds,
+        since.at if since else None,
         silent is None,
     )
     assert row is not None
     return Look(
-        seen=Seen(row["ledger_id"], row["acquirement_id"]),
+        seen=Seen(row["ledger_id"], row["acquirement_id"], row["at"]),
         tasks=frozenset(row["tasks"]),
         executors=frozenset(row["executors"]),
         silent=frozenset(row["silent"]) if silent is None else silent,

@@ -40,7 +40,9 @@ class Connection(Protocol):
 
 
 class _Pool(Protocol):
-    def acquire(self, *, timeout: float | None = None) -> AbstractAsyncContextManager[Connection]: ...
+    async def acquire(self, *, timeout: float | None = None) -> Connection: ...  # noqa: ASYNC109 -- asyncpg's name
+    async def release(self, connection: Connection, *, timeout: float | None = None) -> None: ...  # noqa: ASYNC109
+    async def expire_connections(self) -> None: ...
     async def close(self) -> None: ...
     def terminate(self) -> None: ...
 
@@ -75,6 +77,8 @@ GONE = (
 """What it looks like when the database is away: worth another try, with nothing known to be done."""
 
 
+_FAREWELL_SECONDS = 2.0
+
 LOCKED = asyncpg.LockNotAvailableError
 """Another transaction kept a lock for longer than we wanted to wait."""
 
@@ -84,6 +88,11 @@ class _PooledConnection(asyncpg.Connection):
 
     def get_reset_query(self) -> str:
         return ""
+
+    async def close(self, *, timeout: float | None = None) -> None:  # noqa: ASYNC109 -- asyncpg's name
+        """The pool closes what it lets expire in a task of its own, which nobody asks how it went."""
+        with suppress(*GONE):
+            await cast("Any", super()).close(timeout=timeout or _FAREWELL_SECONDS)
 
 
 async def _prepare(connection: Any) -> None:
@@ -108,6 +117,8 @@ class Database:
         self.url = url
         self.patience_seconds = 10.0  # for a free connection
         self._pool = pool
+        self._lent: set[Connection] = set()
+        self._silent_seconds: float | None = None
 
     @classmethod
     async def open(cls, url: str, *, connections: int = 8) -> Database:
@@ -135,15 +146,55 @@ class Database:
     @asynccontextmanager
     async def connection(self) -> AsyncGenerator[Connection]:
         """A connection from the pool."""
+        self._refuse_if_silent()
         try:
-            async with self._pool.acquire(timeout=self.patience_seconds) as connection:
-                try:
-                    yield connection
-                except asyncpg.InternalClientError:
-                    connection.terminate()  # its state is unknown: nobody else may get it
-                    raise
+            connection = await self._pool.acquire(timeout=self.patience_seconds)
+            self._lent.add(connection)
+            try:
+                yield connection
+            except asyncpg.InternalClientError:
+                connection.terminate()  # its state is unknown: nobody else may get it
+                raise
+            finally:
+                self._lent.discard(connection)
+                # A statement that was cut off is cancelled first. One that hangs is not waited for: asyncpg drops it.
+                with suppress(*GONE):
+                    await self._pool.release(connection, timeout=_FAREWELL_SECONDS)
         except GONE as error:
             raise Unavailable(f"PostgreSQL does not answer: {type(error).__name__}") from error
+
+    @asynccontextmanager
+    async def briefly(self, seconds: float) -> AsyncGenerator[Connection]:
+        """A connection for a block that must be over in so many seconds. Raises Unavailable, not a moment later: what
+        hangs is dropped without a farewell."""
+        try:
+            async with asyncio.timeout(seconds), self.connection() as connection:
+                try:
+                    yield connection
+                except asyncio.CancelledError:
+                    connection.terminate()
+                    raise
+        except TimeoutError as error:
+            raise Unavailable(f"PostgreSQL did not answer in {seconds:g} s") from error
+
+    async def fall_silent(self, seconds: float) -> None:
+        """It has not answered anything for so long: all that wait are told now, and those to come at once."""
+        if self._silent_seconds is None:
+            log.error("PostgreSQL has not answered for %g s; requests are refused until it does", seconds)
+        self._silent_seconds = seconds
+        for connection in list(self._lent):
+            connection.terminate()
+        await self._pool.expire_connections()
+
+    def heard(self) -> None:
+        """It answers, or refuses to by itself."""
+        if self._silent_seconds is not None:
+            log.info("PostgreSQL answers again")
+        self._silent_seconds = None
+
+    def _refuse_if_silent(self) -> None:
+        if self._silent_seconds is not None:
+            raise Unavailable(f"PostgreSQL has not answered for {self._silent_seconds:g} s")
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[Connection]:
@@ -154,8 +205,13 @@ class Database:
     @asynccontextmanager
     async def dedicated(self) -> AsyncGenerator[Connection]:
         """See `dedicated`."""
+        self._refuse_if_silent()
         async with dedicated(self.url) as connection:
-            yield connection
+            self._lent.add(connection)
+            try:
+                yield connection
+            finally:
+                self._lent.discard(connection)
 
     async def all(self, name: str, *values: Any) -> list[Record]:
         """The rows of a named query."""
@@ -179,7 +235,7 @@ async def dedicated(url: str) -> AsyncGenerator[Connection]:
         raise Unavailable(f"PostgreSQL does not answer: {type(error).__name__}") from error
     finally:
         with suppress(*GONE):
-            await connection.close(timeout=2)
+            await connection.close(timeout=_FAREWELL_SECONDS)
 
 
 async def all_of(connection: Connection, name: str, *values: Any) -> list[Record]:

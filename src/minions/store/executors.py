@@ -203,11 +203,6 @@ async def silent_holders(connection: Connection, tasks: Sequence[int]) -> list[S
     return [SilentHolder(**row) for row in await all_of(connection, "silent_holders", list(tasks))]
 
 
-async def offers(connection: Connection) -> list[Capabilities]:
-    """What the executors that are not offline offer."""
-    return [_capabilities(row) for row in await all_of(connection, "offers")]
-
-
 async def candidates(connection: Connection, executor_id: int | None = None) -> list[Candidate]:
     """The executors that are not offline, or the one that is named, as matching sees them."""
     return [

@@ -74,10 +74,10 @@ async def work_by_executor(connection: Connection, since: datetime) -> tuple[lis
     return found, rows[0]["mark"] if rows else None
 
 
-async def rows_lately(connection: Connection) -> dict[str, int]:
-    """Rows committed in the last minute, by team."""
+async def rates_lately(connection: Connection) -> dict[str, float]:
+    """Rows a second committed over the last minute, by team."""
     place = await place_before(connection, await database_time(connection) - timedelta(minutes=1))
-    return {row["team"]: row["rows"] for row in await all_of(connection, "rows_lately", place)}
+    return {row["team"]: row["rows_per_second"] for row in await all_of(connection, "rates_lately", place)}
 
 
 async def failures_lately(connection: Connection, teams: Sequence[str] | None) -> list[Failure]:

@@ -49,7 +49,8 @@ async def cancelled_ranges(connection: Connection, task_id: int, limit: int) -> 
 
 @dataclass(frozen=True, slots=True)
 class LaneEntry:
-    """An entry of the ledger that an executor made. seconds: how long its rows took, of a part."""
+    """An entry of the ledger that an executor made. seconds: how long its rows took, of a part; how long the executor
+    had the subtask, of one that it lost or did not do."""
 
     at: datetime
     subtask_id: int

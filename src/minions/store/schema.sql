@@ -261,6 +261,8 @@ CREATE TABLE minion_task (
     retry_codes text[],
     keeps_owner boolean NOT NULL DEFAULT false,
     second_start boolean NOT NULL DEFAULT false,
+    retried_at timestamp with time zone,
+    earlier_seconds double precision DEFAULT 0,
     CONSTRAINT minion_task_pkey PRIMARY KEY (task_id),
     CONSTRAINT minion_task_idempotency_key_key UNIQUE (idempotency_key),
     CONSTRAINT minion_task_team_project_task_name_key UNIQUE (team, project, task_name),
@@ -277,6 +279,8 @@ COMMENT ON COLUMN minion_task.weight_bytes IS 'Of its model, as measured by the 
 COMMENT ON COLUMN minion_task.retry_codes IS 'Which failed rows the last retry runs again; null: all.';
 COMMENT ON COLUMN minion_task.keeps_owner IS 'What an executor holds of it stays its own when it falls silent: it may be running it still.';
 COMMENT ON COLUMN minion_task.second_start IS 'What runs longest of it may be started a second time when nothing of it waits.';
+COMMENT ON COLUMN minion_task.retried_at IS 'When it was retried last.';
+COMMENT ON COLUMN minion_task.earlier_seconds IS 'How long its runs before that took together; null: not known, as it was retried before this was noted.';
 CREATE INDEX minion_task_keeps_owner ON public.minion_task USING btree (task_id) WHERE (keeps_owner AND (ended_at IS NULL));
 CREATE INDEX minion_task_open ON public.minion_task USING btree (task_id) WHERE (state = ANY (ARRAY['submitted'::text, 'splitting'::text, 'running'::text, 'finishing'::text]));
 CREATE INDEX minion_task_second_start ON public.minion_task USING btree (task_id) WHERE (second_start AND (ended_at IS NULL));

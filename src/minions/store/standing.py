@@ -11,9 +11,10 @@ EXECUTOR_STATES = ("starting", "idle", "busy", "paused", "stopping", "offline")
 
 
 class Group(NamedTuple):
-    """What a number is about. state: of the queue, the task or the executor; "" where there is none."""
+    """What a number is about. state: of the queue, the task or the executor; "" where there is none. task: those that
+    are open, paused_task: those among them that are paused."""
 
-    what: Literal["queued", "acquired", "task", "executor"]
+    what: Literal["queued", "acquired", "task", "paused_task", "executor"]
     team: str
     kind: str
     state: str

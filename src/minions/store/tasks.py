@@ -71,8 +71,9 @@ async def list_tasks(
     reachable_teams: Sequence[str] | None,
     before: int | None,
     limit: int,
+    paused: bool | None = None,
 ) -> list[Task]:
-    """Tasks, newest first."""
+    """Tasks, newest first. paused: only those that are, or are not."""
     chosen = sorted(states) if states is not None else None
     rows = await all_of(
         connection,
@@ -83,6 +84,7 @@ async def list_tasks(
         None if reachable_teams is None else list(reachable_teams),
         before,
         limit,
+        paused,
     )
     return [task_of(row) for row in rows]
 
@@ -371,4 +373,6 @@ def task_of(row: Record) -> Task:
         ended_at=row["ended_at"],
         retries=row["retries"],
         retry_codes=None if row["retry_codes"] is None else tuple(row["retry_codes"]),
+        retried_at=row["retried_at"],
+        earlier_seconds=row["earlier_seconds"],
     )

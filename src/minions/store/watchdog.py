@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minions.store.database import Connection, one_of
+from minions.store.database import Connection, all_of, one_of
 
 LOCK = 0x6D69_7761_7463_68
 """The lock's number. The view `grafana_watchdog` has it as well."""
@@ -16,5 +16,10 @@ async def become_watchdog(connection: Connection) -> bool:
 
 async def watchdog_is_active(connection: Connection) -> bool:
     """Whether a watchdog is there that gives back what silent executors hold."""
-    row = await one_of(connection, "watchdog_is_active", LOCK)
-    return bool(row and row["active"])
+    return any(row["may_be"] for row in await all_of(connection, "watchdog_lock_holders", LOCK))
+
+
+async def usurper(connection: Connection) -> tuple[int, str] | None:
+    """(process, role) of a session that holds the lock and cannot be a watchdog: it keeps all watchdogs waiting."""
+    rows = await all_of(connection, "watchdog_lock_holders", LOCK)
+    return next(((row["pid"], row["role"]) for row in rows if not row["may_be"]), None)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from minions.domain.errors import Unavailable
 from minions.store.database import GONE, Connection, dedicated
 from minions.store.migrations import is_migrated
-from minions.store.watchdog import become_watchdog
+from minions.store.watchdog import become_watchdog, usurper
 from minions.watchdog.metrics import WatchdogMetrics, serving
 from minions.watchdog.passes.finish_stuck import finish_stuck
 from minions.watchdog.passes.prune import prune
@@ -43,10 +43,22 @@ async def watch(settings: WatchdogSettings) -> None:
 
 async def _until_active(connection: Connection, poll_seconds: float) -> None:
     told = False
+    blamed: tuple[int, str] | None = None
     while not (await is_migrated(connection) and await become_watchdog(connection)):
         if not told:
             log.info("waiting: another watchdog is active, or no server has set up the database yet")
             told = True
+        found = await usurper(connection) if await is_migrated(connection) else None
+        if found is not None and found != blamed:
+            process, role = found
+            log.error(
+                "waiting: process %d of PostgreSQL holds the watchdogs' lock, and its role %s cannot be a watchdog; "
+                "end it: SELECT pg_terminate_backend(%d)",
+                process,
+                role,
+                process,
+            )
+        blamed = found
         await asyncio.sleep(poll_seconds)
 
 

@@ -144,6 +144,11 @@ class TaskView(Answer):
     created_at: datetime
     started_at: datetime | None = None
     ended_at: datetime | None = None
+    took_seconds: float | None = Field(
+        None,
+        description="How long it took, once it has ended; of one that was retried, all its runs together, without the "
+        "time between an end and a retry. None where that is not known.",
+    )
     retries: int = Field(0, description="How often it was retried.")
     manifest: str | None = Field(None, description="Key of manifest.json in the object store, once the task has ended.")
 
@@ -335,7 +340,8 @@ class TokenPage(Page):
 
 
 class ServerView(Answer):
-    """What the server says of itself at GET /api/v1/server. watchdog: whether one runs; None: not known yet."""
+    """What the server says of itself at GET /api/v1/server. accepts_files: whether whoever asks may name files of its
+    machine. watchdog: whether one runs; None: not known yet."""
 
     version: str
     label: str

@@ -42,6 +42,24 @@ async def test_a_second_start_is_the_same_subtask_under_a_fence_of_its_own(pair:
     assert await broken(pair.connection) == []
 
 
+async def test_both_executors_are_counted_where_a_subtask_runs_twice(pair: Pair) -> None:
+    connection, first, other = pair.connection, pair.first, pair.second
+    paces = await tasks.read_paces(connection, [first.task_id])
+    assert (paces[first.task_id].executors, paces[first.task_id].share) == (2, 0.0)
+    held = await connection.fetch("SELECT executor_id, subtask_id FROM grafana_held ORDER BY executor_id")
+    assert [tuple(row) for row in held] == [
+        (first.executor_id, first.subtask_id),
+        (other.executor_id, other.subtask_id),
+    ]
+    await connection.execute(
+        "UPDATE minion_executor SET state = 'offline' WHERE executor_id = ANY ($1::bigint[])",
+        [first.executor_id, other.executor_id],
+    )
+    await connection.execute("UPDATE minion_task SET keeps_owner = false")
+    silent = await executors.silent_holders(connection, [first.task_id])
+    assert sorted(each.holds for each in silent) == [1, 1]
+
+
 async def test_nothing_is_started_a_second_time_that_should_not_be(connection: Connection) -> None:
     one, two, three = [await add_executor(connection) for _ in range(3)]
     task = await add_jobs(connection, 4)

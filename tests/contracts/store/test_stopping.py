@@ -214,3 +214,9 @@ async def test_what_is_held_back_is_told_apart_from_what_is_delayed(connection: 
     assert numbers[Group("queued", "team", "command", "held_back")] == 1
     rows = await connection.fetch("SELECT state, sum(subtasks)::int AS number FROM grafana_waiting GROUP BY state")
     assert {row["state"]: row["number"] for row in rows} == told
+    async with connection.transaction():
+        await tasks.lock_task(connection, task)
+        await tasks.set_paused(connection, task, True)
+    numbers = (await read_standing(connection)).numbers
+    assert {group.state: number for group, number in numbers.items() if group.what == "queued"} == {"paused": 3}
+    assert await connection.fetchval("SELECT string_agg(DISTINCT state, ' ') FROM grafana_waiting") == "paused"

@@ -92,3 +92,22 @@ async def test_a_subtask_that_is_set_aside_has_waited_once(connection: Connectio
     waits = await _waits(connection, task_id)
     assert [entry for entry, _ in waits] == ["fault", "fault", "fault", "failed"]
     assert [waited is None for _, waited in waits] == [False, False, False, True]
+
+
+async def test_of_a_paused_task_all_that_waits_is_paused(connection: Connection) -> None:
+    """What it was delayed by ends by itself and changes nothing; only a resume does."""
+    task_id, executor = await add_task(connection, 3), await add_executor(connection)
+    fault = GiveBack(
+        (await _acquire(connection, executor)).acquirement_id, executor, "fault", "x", delay_seconds=60, avoid_seconds=0
+    )
+    await acquirements.give_back(connection, [fault])
+    for paused, told in ((True, {"paused": 3}), (False, {"ready": 2, "delayed": 1})):
+        async with connection.transaction():
+            await tasks.lock_task(connection, task_id)
+            await tasks.set_paused(connection, task_id, paused)
+        numbers = (await read_standing(connection)).numbers
+        assert {group.state: number for group, number in numbers.items() if group.what == "queued"} == told
+        rows = await connection.fetch("SELECT state, sum(subtasks)::int AS number FROM grafana_waiting GROUP BY state")
+        assert {row["state"]: row["number"] for row in rows} == told
+        assert numbers.get(Group("paused_task", "team", "embed", "running"), 0) == paused
+        assert numbers[Group("task", "team", "embed", "running")] == 1

@@ -30,7 +30,8 @@ from minions.executor.settings import ExecutorSettings
 from minions.executor.workbench import Workbench
 from minions.formats.part import read_part
 from minions.server.app import build_app
-from minions.server.deployment import Deployment, ensure_tokens, open_deployment
+from minions.server.deployment import Deployment, open_deployment
+from minions.server.first_tokens import ensure_tokens
 from minions.server.settings import ServerSettings
 from minions.store import acquirements
 from minions.wire.executor import RegisterRequest

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from minions.domain.lifecycle import retry_delay_seconds
+from minions.executor.beats import Beats
+from minions.wire.executor import ExecutorState
 from tests.integration.executor.deployment import PATIENCE_SECONDS, Rig, eventually
 from tests.integration.executor.scripted_host import vector_of
 
@@ -72,6 +74,23 @@ async def test_a_broken_executor_lets_another_have_the_next_attempt(
             assert (await deployed.ended(task))["state"] == "completed"
     assert await deployed.ledger(task) == ["fault"]
     assert good.notes("done.txt") == ["one"]
+
+
+async def test_an_executor_that_works_tells_no_name_of_its_task(deployed: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """People of all teams read its reason; what it holds the server knows by itself, and tells who may know it."""
+    told: list[tuple[str, str]] = []
+    note = Beats.note
+
+    def noted(beats: Beats, state: ExecutorState, reason: str) -> None:
+        note(beats, state, reason)
+        told.append(beats.work)
+
+    monkeypatch.setattr(Beats, "note", noted)
+    task = await deployed.submit_texts(["one", "two"], team="secretive", task_name="under-the-counter")
+    async with deployed.executor():
+        assert (await deployed.ended(task))["state"] == "completed"
+    assert ("busy", "") in told
+    assert not [reason for _, reason in told if "secretive" in reason or "under-the-counter" in reason]
 
 
 async def reason_of(deployed: Rig, name: str, piece: str) -> str:

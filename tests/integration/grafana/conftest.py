@@ -7,7 +7,7 @@ import os
 import subprocess
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,7 +25,7 @@ from tests.integration.grafana.history import make_history
 from tests.integration.server.conftest import deployment_factory, migrated_url, served, servers
 from tests.integration.server.driving import Served, ok
 from tests.services.postgres import PostgresService
-from tests.unit.deploy.shipped import DEPLOY, asked
+from tests.unit.deploy.shipped import DEPLOY, Asked, asked
 
 __all__ = ["deployment_factory", "migrated_url", "served"]
 
@@ -35,11 +35,19 @@ PASSWORD = "it's a 'password'"
 
 def make_role(url: str) -> None:
     """As an operator does."""
-    argv = [str(binaries() / "psql"), "-X", "-q", url, "-f", str(DEPLOY / "postgres" / "grafana_role.sql")]
-    environment = {**os.environ, "MINIONS_GRAFANA_PASSWORD": PASSWORD}
+    for script in ("grafana_role.sql", "grafana_grants.sql"):
+        assert run_script(url, script) == ""
+
+
+def run_script(url: str, script: str, role: str | None = None, password: str = PASSWORD) -> str:
+    """What psql complains of. role: who runs it, if not the server's own user."""
+    argv = [str(binaries() / "psql"), "-X", "-q", url, "-f", str(DEPLOY / "postgres" / script)]
+    environment = {**os.environ, "MINIONS_GRAFANA_PASSWORD": password}
+    if role is not None:
+        environment["PGOPTIONS"] = f"-c role={role}"
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert not done.stderr, done.stderr
+    assert (done.returncode != 0) == bool(done.stderr), done.stderr
+    return done.stderr
 
 
 def let_in(postgres: PostgresService) -> None:
@@ -94,14 +102,13 @@ class Looking:
 
     async def rows(self, dashboard: str, title: str, **changed: Any) -> list[dict[str, Any]]:
         """What a panel shows."""
-        (sql,) = [each.sql for each in asked() if (each.dashboard, each.title) == (dashboard, title)]
-        choice = Choice(
-            changed.get("teams", self.choice.teams),
-            changed.get("projects", self.choice.projects),
-            self.choice.since,
-            self.choice.until,
-        )
-        return [dict(row) for row in await self.connection.fetch(expand(sql, choice))]
+        (panel,) = [each for each in asked() if (each.dashboard, each.title) == (dashboard, title)]
+        return await self.shown(panel, replace(self.choice, **changed))
+
+    async def shown(self, panel: Asked, choice: Choice) -> list[dict[str, Any]]:
+        """The rows of a panel. A series is looked at afterwards, unless the choice says when."""
+        at = choice.afterwards() if panel.type == "timeseries" and choice.now is None else choice
+        return [dict(row) for row in await self.connection.fetch(expand(panel.sql, at))]
 
     async def row(self, dashboard: str, title: str, **changed: Any) -> dict[str, Any]:
         """What a panel with large numbers shows."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 STEP_SECONDS = 60
@@ -12,12 +12,18 @@ STEP_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What somebody has chosen above a dashboard."""
+    """What somebody has chosen above a dashboard. now: when somebody looks; without, when the database says it is."""
 
     teams: Sequence[str]
     projects: Sequence[str]
     since: datetime
     until: datetime
+    step_seconds: int = STEP_SECONDS
+    now: datetime | None = None
+
+    def afterwards(self) -> Choice:
+        """The same, looked at when its time is over: every step has ended."""
+        return replace(self, now=self.until)
 
 
 def expand(sql: str, choice: Choice) -> str:
@@ -25,22 +31,15 @@ def expand(sql: str, choice: Choice) -> str:
     for name, chosen in (("team", choice.teams), ("project", choice.projects)):
         quoted = ",".join("'" + value.replace("'", "''") + "'" for value in chosen)
         sql = sql.replace(f"${{{name}:sqlstring}}", quoted)
-    sql = sql.replace("$__interval_ms", str(STEP_SECONDS * 1000)).replace("$__interval", f"{STEP_SECONDS}s")
-    sql = re.sub(
-        r"\$__timeFilter\(([^)]*)\)", lambda m: f"{m[1]} BETWEEN '{_z(choice.since)}' AND '{_z(choice.until)}'", sql
-    )
-    sql = re.sub(r"\$__timeGroupAlias\(([^)]*)\)", lambda m: f'{_group(m[1])} AS "time"', sql)
-    sql = re.sub(r"\$__timeGroup\(([^)]*)\)", lambda m: _group(m[1]), sql)
+    sql = sql.replace("$__interval_ms", str(choice.step_seconds * 1000))
+    since, until = _z(choice.since), _z(choice.until)
+    sql = sql.replace("$__timeFrom()", f"'{since}'").replace("$__timeTo()", f"'{until}'")
+    sql = re.sub(r"\$__timeFilter\(([^)]*)\)", lambda m: f"{m[1]} BETWEEN '{since}' AND '{until}'", sql)
+    if choice.now:
+        sql = sql.replace("now()", f"'{_z(choice.now)}'::timestamptz")
     assert "$" not in sql, sql
     return sql
 
 
-def _group(arguments: str) -> str:
-    """`column, interval, fill`; Grafana fills after the fact."""
-    column, interval = [each.strip() for each in arguments.split(",")][:2]
-    seconds = int(interval.removesuffix("s"))
-    return f"floor(extract(epoch from {column})/{seconds})*{seconds}"
-
-
 def _z(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -28,6 +28,7 @@ async def make_history(served: Served) -> None:
     await ok(away.say("heartbeat", state="paused", reason="somebody uses this Mac", sample={"memory_free_mb": 9000.0}))
     await ok(embedder.say("heartbeat", state="busy", sample={"memory_free_mb": 4000.0, "load_1m": 2.0}))
     await ok(writer.say("heartbeat", state="idle", reason="waiting for work"))
+    await served.executor(name="fresh")  # it starts, and has said nothing yet
 
 
 async def _completed(served: Served, worker: Worker) -> None:

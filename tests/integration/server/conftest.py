@@ -10,8 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
+from minions.server import metrics
 from minions.server.app import build_app
-from minions.server.deployment import ensure_tokens, open_deployment
+from minions.server.deployment import open_deployment
+from minions.server.first_tokens import ensure_tokens
 from minions.server.settings import ServerSettings
 from tests.integration.server.driving import Served
 from tests.services.migrated import migrated_url
@@ -49,6 +51,12 @@ async def servers(url: str, folder: Path) -> AsyncGenerator[DeploymentFactory]:
             return Served(deployment, settings, client, transport)
 
         yield start
+
+
+@pytest.fixture(autouse=True)
+def patient_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that is busy with other tests may keep the database from answering for longer than a scraper waits."""
+    monkeypatch.setattr(metrics, "_PATIENCE_SECONDS", 60.0)
 
 
 @pytest.fixture

@@ -6,10 +6,11 @@ import asyncio
 
 import pytest
 
-from minions.domain.errors import AccessDenied, FieldError
-from minions.server import readiness
+from minions.domain.errors import AccessDenied, FieldError, Unavailable
+from minions.server import metrics, readiness
 from minions.store.database import connect
 from tests.integration.server.driving import Served, fields, problem
+from tests.integration.server.test_metrics import scrape
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +58,24 @@ async def test_an_object_store_that_hangs_is_not_waited_for(served: Served, monk
     monkeypatch.setattr(readiness.Readiness, "_look_at_objects", impatiently)
     monkeypatch.setattr(type(served.deployment.objects), "check_writable", hangs)
     assert fields(await problem(served.client.get("/readyz"), 503)) == {"objects": "unavailable"}
+
+
+async def test_a_scrape_tells_what_is_missing(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away(_: object) -> None:
+        raise Unavailable("the bucket does not answer")
+
+    monkeypatch.setattr(metrics, "_FRESH_SECONDS", 0.0)
+    ready = dict.fromkeys(readiness.PARTS, 1.0)
+    assert await _ready(served) == ready
+    monkeypatch.setattr(type(served.deployment.objects), "check_writable", away)
+    served.deployment.supervisor.down.add("splitter")
+    assert await _ready(served) == {**ready, "objects": 0.0, "loops": 0.0}
+    assert (await served.client.get("/healthz")).status_code == 200, "what a load balancer asks"
+
+
+async def _ready(served: Served) -> dict[str, float]:
+    found = await scrape(served.client)
+    return {dict(labels)["part"]: value for (name, labels), value in found.items() if name == "minions_ready"}
 
 
 async def test_load_balancers_do_not_make_the_server_write(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,9 @@ from tests.integration.server.driving import (
     submit,
     until,
 )
+from tests.integration.server.web.browsing import signed_in, text_of, words
 
+DAYS = timedelta(days=2)
 ONE_FAILED: dict[str, Any] = {"failed_rows": 1, "failures": {"engine_refused": 1}}
 
 
@@ -117,6 +121,38 @@ async def test_a_retry_that_is_sent_again_is_the_same_one_although_it_has_ended(
         told = await problem(served.client.post(place, json={"retries": 0, "codes": other}), 409)
         assert "was retried 1 times, not 0" in told["detail"]
     assert (await retry(served, task, retries=1, codes=["engine_refused"]))["task"]["retries"] == 2
+
+
+async def test_how_long_it_took_is_what_its_runs_took(served: Served) -> None:
+    task, _ = await completed(served)
+    begin = await show(served.client, task["id"])
+    assert begin["took_seconds"] < 3600
+    async with served.deployment.database.connection() as connection:
+        await connection.execute(
+            "UPDATE minion_task SET created_at = created_at - $1::interval, started_at = started_at - $1::interval, "
+            "ended_at = started_at - $1::interval + interval '90 seconds'",
+            DAYS,
+        )
+    assert (await show(served.client, task["id"]))["took_seconds"] == 90
+    for runs in (2, 3):
+        await retry(served, task)
+        assert (await show(served.client, task["id"]))["took_seconds"] is None
+        await ok(served.client.post(f"/api/v1/tasks/{task['id']}/cancel"))
+        await until(served.client, task["id"], "completed")
+        shown = await show(served.client, task["id"])
+        assert 90 <= shown["took_seconds"] < 3600, runs
+    client = await signed_in(served)
+    page = words(await text_of(client, f"/tasks/{task['id']}"))
+    assert re.search(r"Took \d{1,2}:\d\d in 3 runs", page), page
+
+
+async def test_where_nobody_knows_how_long_it_took_no_number_is_told(served: Served) -> None:
+    """Of a task that was retried before this was noted."""
+    task, _ = await completed(served)
+    async with served.deployment.database.connection() as connection:
+        await connection.execute("UPDATE minion_task SET earlier_seconds = NULL")
+    assert (await show(served.client, task["id"]))["took_seconds"] is None
+    assert "Took –" in words(await text_of(await signed_in(served), f"/tasks/{task['id']}"))
 
 
 async def test_what_cannot_be_retried_is_refused_with_the_reason(served: Served) -> None:

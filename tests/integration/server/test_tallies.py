@@ -7,7 +7,8 @@ from minions.domain.task import Counts
 from minions.server.deployment import read_task
 from minions.server.tallies import Tallies, counts_of
 from minions.store import tasks
-from tests.integration.server.driving import Served, ok, submit, until, upload
+from tests.integration.server.driving import Served, eventually, ok, submit, until, upload
+from tests.integration.server.test_retry_task import completed, replace, retry
 from tests.integration.server.web.working import embedded, jsonl, work, worker
 
 
@@ -61,3 +62,33 @@ async def test_what_is_settled_is_not_read_again_and_what_comes_is_added(served:
     after, _ = await tallied(served, task)
     assert after.rows == before.rows + 7
     assert after.failures == before.failures
+
+
+async def test_what_a_retry_replaced_is_not_remembered_whoever_looked_on_meanwhile(served: Served) -> None:
+    task, worker = await completed(served)
+    for failures in ({"empty_text": 1}, {}):  # the row that failed in each part fails otherwise, then no more
+        async with served.deployment.database.connection() as connection:
+            # As if all that can be replaced had happened long ago.
+            await connection.execute(
+                "UPDATE minion_subtask_ledger SET at = at - interval '1 hour' WHERE task_id = $1",
+                number_of("tsk", task["id"]),
+            )
+        await tallied(served, task["id"])
+        await retry(served, task)
+        for _ in range(3):
+            ours, counted = await tallied(served, task["id"])
+            assert ours == counted
+            held = await worker.acquire()
+            assert held is not None
+            (part,) = held["retry"]["parts"]
+            await ok(replace(worker, held, part, kept_rows=1, failed_rows=len(failures), failures=failures))
+        await eventually(lambda: has_ended(served, task["id"]))
+        ours, counted = await tallied(served, task["id"])
+        assert ours == counted
+        assert (ours.rows, ours.done, ours.failures) == (6, 3, dict.fromkeys(failures, 3))
+
+
+async def has_ended(served: Served, task: str) -> bool:
+    """Asked of the database: any other look at the task would be counted by the way."""
+    async with served.deployment.database.connection() as connection:
+        return (await read_task(connection, number_of("tsk", task))).ended_at is not None

@@ -105,6 +105,9 @@ async def test_pages_are_complete_and_in_order(served: Served) -> None:
     await until(served.client, big["id"], "completed")
     assert [each["id"] for each in await _walk(served, "/api/v1/tasks?state=ended")] == [big["id"]]
     assert len(await _walk(served, "/api/v1/tasks?state=active")) == 4
+    await ok(served.client.post(f"/api/v1/tasks/{ids[0]}/pause"))
+    assert [each["id"] for each in await _walk(served, "/api/v1/tasks?state=paused")] == [ids[0]]
+    assert [each["id"] for each in await _walk(served, "/api/v1/tasks?state=active")] == ids[:0:-1]
     parts = await ok(served.client.get(f"/api/v1/tasks/{big['id']}/ledger?entry=part"))
     assert [each["rows"] for each in parts["data"]] == [2] * 7
 

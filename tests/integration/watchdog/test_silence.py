@@ -83,7 +83,7 @@ async def test_who_holds_subtasks_is_offline_after_the_lease(patient: Connection
     assert await told(patient, silent) == Told("offline", NO_SIGN_OF_LIFE, heard)
     assert (await told(patient, well)).state == "starting"
     assert await counted(patient) == {"offline": 1, "starting": 1}
-    assert len(await executors.offers(patient)) == len(await executors.candidates(patient)) == 1
+    assert len(await executors.candidates(patient)) == 1
     assert await patient.fetchval("SELECT count(*) FROM minion_executor WHERE state = 'offline'") == 0, (
         "nobody wrote it"
     )
@@ -95,12 +95,12 @@ async def test_who_holds_subtasks_is_offline_after_the_lease(patient: Connection
 
 async def test_one_that_is_heard_of_again_is_what_it_was(patient: Connection) -> None:
     _, silent, _ = await one_silent(patient)
-    before = (await look_for_changes(patient, None, watched=[], executor_seconds=3)).silent
-    known = await look_for_changes(patient, None, watched=[], executor_seconds=3, silent=frozenset())
+    before = (await look_for_changes(patient, None, watched=[])).silent
+    known = await look_for_changes(patient, None, watched=[], silent=frozenset())
     assert known.silent == frozenset(), "not looked for"
     await executors.note_signs_of_life(patient, [silent])
     assert (await told(patient, silent)).state == "starting"
-    after = (await look_for_changes(patient, None, watched=[], executor_seconds=3)).silent
+    after = (await look_for_changes(patient, None, watched=[])).silent
     assert (before, after) == ({silent}, set()), "open pages are told of both"
 
 

@@ -70,8 +70,8 @@ def test_every_setting_is_in_the_example() -> None:
 
 
 def test_grafana_is_given_what_its_data_source_reads() -> None:
-    source = (DEPLOY / "grafana" / "provisioning" / "datasources" / "minions.yaml").read_text(encoding="utf-8")
-    read = set(re.findall(r"\$(MINIONS_\w+)", source))
+    folder = DEPLOY / "grafana" / "provisioning" / "datasources"
+    read = {name for file in folder.iterdir() for name in re.findall(r"\$(MINIONS_\w+)", file.read_text("utf-8"))}
     given = {name for name in SERVICES["grafana"]["environment"] if name.startswith("MINIONS_")}
     assert read == given
     (provider,) = yaml.safe_load(
@@ -79,6 +79,29 @@ def test_grafana_is_given_what_its_data_source_reads() -> None:
     )["providers"]
     mounted = [volume.split(":")[1] for volume in SERVICES["grafana"]["volumes"]]
     assert provider["options"]["path"] in mounted
+
+
+def test_nothing_starts_before_what_it_needs_is_ready() -> None:
+    """Healthy, where a check says so; `started` is true of a process that does not answer yet."""
+    for name, service in SERVICES.items():
+        if isinstance(service.get("depends_on"), list):
+            continue  # the proxy, which looks for itself who is ready
+        needs: dict[str, dict[str, str]] = service.get("depends_on", {})
+        for other, need in needs.items():
+            lasting = "healthcheck" in SERVICES[other]
+            assert need["condition"] == ("service_healthy" if lasting else "service_completed_successfully"), name
+    for name in ("postgres", "objects", *OURS[:2]):
+        assert SERVICES[name]["healthcheck"]["start_period"], f"{name} may be slow at first"
+    assert "--host" in SERVICES["postgres"]["healthcheck"]["test"], "at its socket it answers while it is being made"
+
+
+def test_parallel_queries_have_shared_memory() -> None:
+    assert SERVICES["postgres"]["shm_size"] == "256m"
+
+
+def test_grafana_reaches_prometheus_and_only_this_machine_does() -> None:
+    assert SERVICES["grafana"]["environment"]["MINIONS_GRAFANA_PROMETHEUS_URL"] == "http://prometheus:9090"
+    assert SERVICES["prometheus"]["ports"] == ["127.0.0.1:9090:9090"]
 
 
 def test_prometheus_asks_those_that_answer() -> None:
@@ -93,6 +116,7 @@ def test_prometheus_asks_those_that_answer() -> None:
     assert targets == [f"{name}:{ports[name.split('-')[0]]}" for name in OURS]
     assert "0.0.0.0:9464" in SERVICES["watchdog-1"]["command"]
     proxy = COMPOSE["configs"]["proxy"]["content"]
+    assert re.findall(r"health_uri (\S+)", proxy) == ["/healthz"], "what all servers lack must not take them all out"
     assert "respond /metrics 404" in proxy, "metrics are open, but not to the world"
     assert "ports" not in SERVICES["server-1"]
     assert [f"{name}:7878" in proxy for name in OURS[:2]] == [True, True]

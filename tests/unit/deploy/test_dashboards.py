@@ -16,7 +16,7 @@ from tests.unit.deploy.shipped import DASHBOARDS, DEPLOY, NAMES, asked, load
 
 ROOT = DEPLOY.parent
 PANEL_TYPES = {"stat", "bargauge", "piechart", "timeseries", "table"}
-MACROS = {"$__timeFilter", "$__timeGroup", "$__timeGroupAlias", "$__interval", "$__interval_ms"}
+MACROS = {"$__timeFilter", "$__timeFrom", "$__timeTo", "$__interval_ms"}
 SOURCE = {"type": "grafana-postgresql-datasource", "uid": "minions-postgres"}
 
 
@@ -39,6 +39,8 @@ def test_a_dashboard_is_one_that_grafana_takes(name: str) -> None:
     assert board["title"]
     assert board["schemaVersion"] >= 39
     assert "id" not in board, "an id belongs to one Grafana"
+    assert board["refresh"] == "5m", "many a dashboard is left open"
+    assert not [link for link in board["links"] if "placement" in link], "links stand above the panels, not in a menu"
     assert [each["name"] for each in board["templating"]["list"]] == ["team", "project"]
     for variable in board["templating"]["list"]:
         assert (variable["type"], variable["multi"], variable["includeAll"]) == ("query", True, True)
@@ -72,6 +74,48 @@ def test_panels_have_ids_of_their_own_and_room(name: str) -> None:
         assert apart, (one, other)
 
 
+def _steps(thresholds: dict[str, Any]) -> list[tuple[float | None, str]]:
+    return [(step["value"], step["color"]) for step in thresholds["steps"]]
+
+
+def test_colours_mean_something() -> None:
+    """Without thresholds of its own, whatever is above 80 is red."""
+    levels: dict[tuple[str, str], list[tuple[float | None, str]]] = {}
+    for name in NAMES:
+        for panel in load(name)["panels"]:
+            if panel["type"] not in ("stat", "bargauge"):
+                continue
+            levels[panel["title"], ""] = steps = _steps(panel["fieldConfig"]["defaults"]["thresholds"])
+            assert steps[0] == (None, "text" if panel["type"] == "stat" else "blue"), panel["title"]
+            for override in panel["fieldConfig"]["overrides"]:
+                column = override["matcher"]["options"]
+                assert f'"{column}"' in (sql := panel["targets"][0]["rawSql"]) or f" AS {column}" in sql, column
+                for each in override["properties"]:
+                    if each["id"] == "thresholds":
+                        levels[panel["title"], column] = steps = _steps(each["value"])
+                        assert [value for value, _ in steps[1:]] == sorted(
+                            value for value, _ in steps[1:] if value is not None
+                        )
+    assert levels["Watchdog", "watchdogs at work"][1:] == [(0, "red"), (1, "green")]
+    assert levels["Subtasks", "set aside"][1:] == [(1, "red")]
+    assert levels["Tasks that ended", "failed"][1:] == [(1, "orange")]
+    assert levels["Time to drain", ""][-1][1] == levels["Longest wait now", ""][-1][1] == "red"
+
+
+def test_units_are_those_that_grafana_scales() -> None:
+    units = {panel["title"]: panel["fieldConfig"]["defaults"].get("unit") for panel in load("throughput")["panels"]}
+    assert (units["Rows by type"], units["Tokens by type"]) == ("rowsps", "count:tokens/s")
+    (total, *_) = load("throughput")["panels"]
+    bytes_ = [each for each in total["fieldConfig"]["overrides"] if each["matcher"]["options"] == "input bytes"]
+    assert bytes_[0]["properties"] == [{"id": "unit", "value": "decbytes"}]
+
+
+def test_what_grows_is_read_once() -> None:
+    """Parts are most of what a dashboard reads."""
+    for each in asked():
+        assert len(re.findall(r"FROM grafana_part\b", each.sql)) <= 1, str(each)
+
+
 def test_there_are_no_macros_but_those_that_the_data_source_knows() -> None:
     for each in asked():
         assert set(re.findall(r"\$__\w+", each.sql)) <= MACROS, str(each)
@@ -85,7 +129,8 @@ def test_what_grows_is_asked_for_by_time() -> None:
     for each in asked():
         for view in re.findall(r"FROM (grafana_(?:part|ledger|failed_rows|sample))\b", each.sql):
             seen.add(view)
-            limited = each.sql.count("$__timeFilter(") + each.sql.count("at > now() - interval")
+            limited = sum(map(each.sql.count, ("$__timeFilter(", "at > now() - interval", "WHERE at >= date_bin(")))
+            limited += len(re.findall(r"AND at >= date_bin\(", each.sql))
             assert limited >= each.sql.count(f"FROM {view}"), str(each)
     assert len(seen) == 4
 
@@ -97,6 +142,10 @@ def test_what_grafana_is_given_names_what_is_shipped() -> None:
     assert source["user"] == "minions_grafana"
     assert re.search(rf"CREATE ROLE {source['user']}\b", (DEPLOY / "postgres" / "grafana_role.sql").read_text())
     assert source["secureJsonData"]["password"].startswith("$"), "a password is no part of a repository"
+    (alerting,) = yaml.safe_load((folder / "datasources" / "prometheus.yaml").read_text())["datasources"]
+    assert (alerting["type"], alerting["uid"]) == ("prometheus", "minions-prometheus")
+    assert alerting["jsonData"]["manageAlerts"], "else its rules are not in Grafana's list"
+    assert [source["isDefault"], alerting["isDefault"]] == [True, False]
     (provider,) = yaml.safe_load((folder / "dashboards" / "minions.yaml").read_text())["providers"]
     assert provider["type"] == "file"
     assert not provider["allowUiUpdates"]

@@ -50,10 +50,14 @@ def test_paused_busy_and_unwilling_executors_are_told_apart() -> None:
     busy = replace(MAC, number=3, name="mac3", state="busy", reason="a/b/c")
     leaving = replace(MAC, number=4, name="mac4", leaves={"tsk_1": "the model is not there"})
     assert why_waiting(TASK, [paused, busy, leaving]) == [
-        "the one executor that could run it is busy with other work",
-        "the one executor that could run it is leaving it alone for now (mac4: the model is not there)",
-        "the one executor that could run it is not at work (mac2 is paused: on battery)",
+        "1 executor that could run it is busy with other work",
+        "1 other executor that could run it is leaving it alone for now (mac4: the model is not there)",
+        "1 other executor that could run it is not at work (mac2 is paused: on battery)",
     ]
+    assert why_waiting(TASK, [paused, replace(paused, number=5, name="mac5"), busy])[1] == (
+        "2 other executors that could run it are not at work (mac2 is paused: on battery; mac5 is paused: on battery)"
+    )
+    assert why_waiting(TASK, [busy]) == ["the one executor that could run it is busy with other work"]
     assert why_idle(paused, [TASK]) == ["it is paused: on battery"]
     assert why_idle(leaving, [TASK]) == ["leaves search/p/one alone for now: the model is not there"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from minions.executor.device import describe, installed_engines, known_models, model_memory_mb
+from minions.executor.device import describe, installed_engines, known_models, model_memory_mb, with_models
 from minions.executor.model_cache import ModelCache
 from minions.executor.ollama_models import OllamaModel, parse_tags
 from minions.executor.settings import ExecutorSettings
@@ -81,3 +81,12 @@ def test_ollamas_models_are_read_as_far_as_they_are_known(answer: object, found:
 def put(root: Path, name: str, size_bytes: int) -> None:
     (root / name).parent.mkdir(parents=True, exist_ok=True)
     (root / name).write_bytes(bytes(size_bytes))
+
+
+def test_models_that_lie_in_no_cache_are_told_once_an_engine_has_loaded_them() -> None:
+    held = [{"model": "hf:a/b", "size_bytes": 5}]
+    loaded = {"hf:a/b@main", "/models/own", "openai:big", "ollama:llama3.2"}
+    found = with_models({"chip": "M2", "models": held}, loaded)
+    assert found == {"chip": "M2", "models": [{"model": "/models/own"}, {"model": "openai:big"}, *held]}
+    assert with_models(found, loaded) == found
+    assert with_models({}, ["/models/own"]) == {"models": [{"model": "/models/own"}]}

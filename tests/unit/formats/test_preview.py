@@ -22,7 +22,7 @@ def test_columns_come_in_the_order_seen_and_bad_rows_are_named() -> None:
     assert found.columns == ["b", "a"]
     assert [row.code for row in found.rows] == [None, RowCode.BAD_RECORD, None]
     assert found.rows_read == 3
-    assert found.problems == ["bad_record: byte 8: not valid JSON at character 0: Expecting value"]
+    assert found.problems == ["bad record in line 2: not valid JSON at character 0: Expecting value"]
 
 
 def test_many_problems_are_counted() -> None:

@@ -12,7 +12,7 @@ Inputs = Annotated[
     list[str],
     typer.Argument(
         metavar="INPUT",
-        help="JSONL, CSV or Parquet: local files, s3:// or file:// URIs, or - for standard input.",
+        help="JSONL, CSV or Parquet: local files, s3:// or file:// URIs, upl_… ids, or - for standard input.",
         show_default=False,
     ),
 ]

@@ -18,7 +18,7 @@ def command(
     team: Annotated[str | None, typer.Option("--team", metavar="NAME", help="Only this team's.")] = None,
     project: Annotated[str | None, typer.Option("--project", metavar="NAME", help="Only this project's.")] = None,
     state: Annotated[
-        str | None, typer.Option("--state", metavar="STATE", help="active, ended, or one state such as failed.")
+        str | None, typer.Option("--state", metavar="STATE", help="active, paused, ended, or one state such as failed.")
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Show at most so many.")] = 25,
     all: Annotated[bool, typer.Option("--all", help="Show all.")] = False,

@@ -167,7 +167,8 @@ def _times(view: TaskView) -> list[tuple[str, Any]]:
     if view.started_at:
         facts.append(("started", f"{age(view.started_at, moment)}"))
     if view.ended_at:
-        took = f", took {span((view.ended_at - view.started_at).total_seconds())}" if view.started_at else ""
+        took = "" if view.took_seconds is None else f", took {span(view.took_seconds)}"
+        took += f" in {view.retries + 1} runs" if took and view.retries else ""
         facts.append(("ended", f"{age(view.ended_at, moment)}{took}"))
     return facts
 

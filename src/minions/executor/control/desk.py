@@ -159,7 +159,7 @@ class Desk:
         tasks = ", ".join(dict.fromkeys(each.task for each in self._work()))
         problem = "; ".join(filter(None, (seen.problem, self._server_problem())))
         state, reason = self._agent.beats.work
-        if tasks and state == "busy" and self._bench.loaded is None and reason not in tasks:
+        if tasks and state == "busy" and self._bench.loaded is None and reason:
             tasks = f"{tasks} ({reason})"  # no row is done before the model is there, which may take long
         sentence = describe(seen.decision, seen.facts, tasks, problem)
         if seen.decision.state is State.READY and state == "idle" and reason and not problem:

@@ -76,7 +76,7 @@ async def places_of(deployment: Deployment, token: Token) -> list[tuple[str, str
 
 
 async def active_tasks(deployment: Deployment, token: Token, limit: int) -> list[TaskView]:
-    """The newest tasks that are not ended, of those that the token reaches; nothing is counted beside them."""
+    """The newest tasks that are neither ended nor paused, of those the token reaches; nothing is counted beside."""
     async with deployment.database.connection() as connection:
         found = await tasks.list_tasks(
             connection,
@@ -86,6 +86,7 @@ async def active_tasks(deployment: Deployment, token: Token, limit: int) -> list
             reachable_teams=token.teams,
             before=None,
             limit=limit,
+            paused=False,
         )
         return await view_tasks(
             connection, found, await deployment.tallies.counts(connection, found), deployment.watched

@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import os
 from contextlib import aclosing, suppress
 from pathlib import Path
 
-from minions.domain.errors import FieldError, MinionsError, ObjectMissing, Unavailable
+from minions.domain.errors import AccessDenied, FieldError, MinionsError, ObjectMissing, Unavailable
 from minions.domain.models import ModelReference
 from minions.server.actions.preview_input import uploads_of
 from minions.server.deployment import Deployment
 from minions.server.settings import ServerSettings
+from minions.store.access import Token
 
 
-async def model_errors(deployment: Deployment, model: ModelReference) -> list[FieldError]:
-    """What is wrong with a model that lies where this server looks, too."""
+async def model_errors(deployment: Deployment, token: Token, model: ModelReference) -> list[FieldError]:
+    """What is wrong with a model that lies where this server looks, too. What lies on its disk is for those only who
+    reach all teams."""
     if model.source == "object":
         return await _object_errors(deployment, model)
     if model.source == "path" and is_one_machine(deployment.settings):
         path = Path(model.location)
-        if not await asyncio.to_thread(path.exists):
+        if token.teams is not None:
+            message = f"{path} lies on the server's machine, and your token is limited to teams; name a model of a hub"
+            return [FieldError("model", "access_denied", f"{message} (hf:…), or one in a bucket (s3://…)")]
+        try:
+            await asyncio.to_thread(deployment.inputs.closed.refuse, path)
+        except AccessDenied as error:
+            return [FieldError("model", error.code, error.message)]
+        if not await asyncio.to_thread(os.path.exists, path):
             message = f"{path} does not exist on this machine, on which the executors run as well; correct the path"
             return [FieldError("model", "no_such_model", message)]
     return []

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
+from minions.domain.discretion import without_work
 from minions.domain.errors import AcquirementLost, ModelUnavailable, NotFound, SessionReplaced
 from minions.domain.hopeless import hopeless
 from minions.domain.lifecycle import OPEN_TASK_STATES, OTHERS_FIRST_SECONDS, TaskState, retry_delay_seconds
@@ -41,7 +42,8 @@ async def release_subtask(deployment: Deployment, session: Session, request: Rel
     Releasing what is not owned any more is no error: the executor only wanted to be rid of it.
     """
     acquirement_id = number_of("acq", request.acquirement)
-    await _give_back(deployment, [GiveBack(acquirement_id, session.executor_id, "released", request.reason)])
+    reason = without_work(request.reason)
+    await _give_back(deployment, [GiveBack(acquirement_id, session.executor_id, "released", reason)])
     if _runs_commands(session):
         await note_stopped(deployment, session.executor_id, [acquirement_id])
 
@@ -80,7 +82,7 @@ async def fail_subtask(deployment: Deployment, session: Session, request: FailRe
     if elsewhere:
         deployment.doorbell.ring()
     if no_model and not done[0].queued:
-        await _end_task(deployment, owned.task_id, request.message)
+        await _end_task(deployment, owned.task_id, f"{request.message} ({request.code})")
     elif task.pin is None and task.kind != "command":
         await _end_if_hopeless(deployment, task)
     deployment.subtask_ended.set()
@@ -151,7 +153,8 @@ async def say_goodbye(deployment: Deployment, session: Session, request: Goodbye
         if not await executors.say_goodbye(connection, session.executor_id, session.session, request.reason):
             raise SessionReplaced
         held = await acquirements.held_in_any_session(connection, session.executor_id)
-        given = [GiveBack(each, session.executor_id, "released", request.reason) for each in held]
+        reason = without_work(request.reason)  # other tasks' people read it, too
+        given = [GiveBack(each, session.executor_id, "released", reason) for each in held]
         done = await acquirements.give_back(connection, given)
     deployment.counters.add_given_back(given, done)
     deployment.sessions.forget(session.executor_id)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from minions.domain.discretion import reason_for_teams
 from minions.domain.matching import Lane
 from minions.domain.reasons import WaitingTask, why_idle, why_waiting
 from minions.domain.task import Task
@@ -32,4 +34,6 @@ async def explain_waiting(connection: Connection, waiting: Sequence[Task]) -> di
 async def explain_idle(connection: Connection, executor_id: int, teams: Sequence[str] | None) -> list[str]:
     """Why an executor is given nothing although something waits, as far as these teams (None: all) may know."""
     found = await executors.candidates(connection, executor_id)
+    if found and teams is not None:
+        found[0] = replace(found[0], reason=reason_for_teams(found[0].state, found[0].reason))
     return why_idle(found[0], await tasks.waiting_tasks(connection, teams)) if found else []

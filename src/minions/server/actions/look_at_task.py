@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from minions.domain.choices import SubtaskStateName
 from minions.domain.lifecycle import ENDED_TASK_STATES
 from minions.domain.names import number_of
-from minions.domain.tally import Tally
+from minions.domain.tally import Cell, Tally
 from minions.domain.task import Task
 from minions.server.access import reachable
 from minions.server.actions.view_task import names_of, view_task, view_tasks
@@ -73,7 +73,10 @@ async def look_at_task(deployment: Deployment, task: Task) -> TaskLook:
     async with deployment.database.connection() as connection:
         held = await looking.held_subtasks(connection, number, _HELD)
         tally = (await deployment.tallies.read(connection, [task]))[number]
-        if task.totals is None and len(held) < _HELD:  # the counts of the very subtasks that are shown
+        are_all_held = len(held) < _HELD
+        if not tally.shift:  # one that ended between the two readings is not under way as well
+            held = [each for each in held if not tally.cells.get(each.subtask_id, Cell()).has_ended]
+        if task.totals is None and are_all_held:  # the counts of the very subtasks that are shown
             counts = {number: counts_of(tally, task.subtask_count, len(held))}
         else:
             counts = await deployment.tallies.counts(connection, [task])

@@ -13,11 +13,16 @@ from minions.wire.tasks import TokenRequest, TokenView
 _DAY_SECONDS = 86400.0
 
 
-async def create_token(deployment: Deployment, token: Token, request: TokenRequest) -> TokenView:
-    """Make a token; its secret is in this answer and never told again. Raises AccessDenied, ValidationFailed."""
+async def create_token(
+    deployment: Deployment, token: Token, request: TokenRequest, secret: str | None = None
+) -> TokenView:
+    """Make a token; its secret is in this answer and never told again. Raises AccessDenied, ValidationFailed.
+
+    secret: to be used instead of one that is drawn here.
+    """
     require_all_teams(require(token))
     check_teams(request)
-    secret = new_secret()
+    secret = secret or new_secret()
     async with deployment.database.connection() as connection:
         made = await access.insert_token(
             connection,
@@ -29,6 +34,15 @@ async def create_token(deployment: Deployment, token: Token, request: TokenReque
         )
     assert made is not None  # 256 random bits do not repeat
     return view_token(made).model_copy(update={"secret": secret})
+
+
+async def name_of_secret(deployment: Deployment, token: Token, secret: str) -> str | None:
+    """The name of the token with this secret, None where there is none; using it is not what this is. Raises
+    AccessDenied."""
+    require_all_teams(require(token))
+    async with deployment.database.connection() as connection:
+        found = await access.find_token(connection, hash_of(secret))
+    return None if found is None else found.name
 
 
 async def list_tokens(deployment: Deployment, token: Token) -> list[TokenView]:

@@ -20,6 +20,7 @@ from minions.domain.errors import (
 )
 from minions.domain.inputs import InputFormat
 from minions.domain.names import number_of
+from minions.domain.phrases import quoted
 from minions.domain.rows import Row
 from minions.domain.specification import Parameters
 from minions.formats.column_names import listed
@@ -93,7 +94,7 @@ async def _uri_of(deployment: Deployment, token: Token, given: str) -> str:
     """The URI of an input. A token that is limited to teams reaches no upload of others, and nothing in our store."""
     if not given.startswith("upl_"):
         if not given.startswith(("s3://", "file://")):
-            raise NotFound(f"{given!r} is no input: write an upl_… id, s3://bucket/key or file:///path")
+            raise NotFound(f"{quoted(given)} is no input: write an upl_… id, s3://bucket/key or file:///path")
         if token.teams is not None and given.startswith("file:") and deployment.inputs.files is not None:
             raise AccessDenied(
                 f"{given} would be read on the server's machine, and your token is limited to teams; upload the file: "
@@ -202,7 +203,7 @@ def column_errors(first: FirstRows, parameters: Parameters, name: str) -> list[F
         FieldError(
             f"parameters.{place}",
             "no_such_column",
-            f"no column {column!r} in the first rows of {name}; there {listed(columns)}",
+            f"no column {quoted(column)} in the first rows of {name}; there {listed(columns)}",
         )
         for place, column in _named_columns(parameters)
         if column not in columns

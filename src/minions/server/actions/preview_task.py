@@ -24,6 +24,7 @@ from minions.server.actions.preview_input import (
     likely_text_column,
     read_first_rows,
 )
+from minions.server.actions.team_models import models_of
 from minions.server.deployment import Deployment
 from minions.store import browsing, executors
 from minions.store.access import Token
@@ -76,12 +77,14 @@ def _previewed(name: str, size_bytes: int, objects: int, first: FirstRows, error
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """How long a task would take. able: executors that could run it now; parts: what the range is taken from.
+    """How long a task would take. able: executors that could run it now; resting: others that could, and are paused;
+    parts: what the range is taken from.
 
     seconds None: nothing of this model was measured here, or nobody could run it; the first rows will tell.
     """
 
     able: int
+    resting: int
     online: int
     parts: int
     seconds: tuple[int, int] | None
@@ -89,31 +92,34 @@ class Estimate:
 
 
 async def estimate_task(
-    deployment: Deployment, model: str, parameters: RowParameters, input_bytes: int
+    deployment: Deployment, token: Token, model: str, parameters: RowParameters, input_bytes: int
 ) -> Estimate | None:
     """From past runs of this model; None for a model that no engine runs."""
     kind = parameters.kind
     try:
         reference = parse_model(model)
         engine = engine_for(kind, reference)
-        need = await estimate_need(deployment, reference, engine, parameters, None)
+        need = await estimate_need(deployment, reference, engine, parameters, None, may_look=token.teams is None)
     except (ValueError, MinionsError):
         return None
     lane = Lane(kind, engine, memory_class(need.memory_mb))
     async with deployment.database.connection() as connection:
-        offers = await executors.offers(connection)
+        candidates = await executors.candidates(connection)
         speed = await browsing.model_speeds(connection, kind, str(reference))
-    against = [objections(lane, offer) for offer in offers]
-    able = sum(not found for found in against)
-    seconds = expected_seconds(input_bytes, speed.slow, speed.fast, able) if speed else None
-    why_not = sorted({reason for found in against for reason in found}) if offers and not able else []
-    return Estimate(able, len(offers), speed.parts if speed else 0, seconds, why_not)
+    against = [objections(lane, each.offer) for each in candidates]
+    could = [each for each, found in zip(candidates, against, strict=True) if not found]
+    able = sum(each.state in ("starting", "idle", "busy") for each in could)
+    seconds = expected_seconds(input_bytes, speed.slow, speed.fast, able) if speed and able else None
+    why_not = [] if could else sorted({reason for found in against for reason in found})
+    return Estimate(able, len(could) - able, len(candidates), speed.parts if speed else 0, seconds, why_not)
 
 
 async def known_models(deployment: Deployment, token: Token) -> list[tuple[str, str]]:
-    """(model, what is known of it) that ran here lately, or that executors hold."""
+    """(model, what is known of it) that ran here lately, or that executors hold; of the token's teams only."""
     async with deployment.database.connection() as connection:
         used = await browsing.models_used(connection, token.teams)
         held = set(await browsing.models_held(connection))
+        if (own := await models_of(connection, token.teams)) is not None:
+            held &= own
     ran = [(model, f"{kind}, {'held by an executor' if model in held else 'ran here lately'}") for kind, model in used]
     return ran + [(model, "held by an executor") for model in sorted(held - {model for _, model in used})]

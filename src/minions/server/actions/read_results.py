@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from minions.domain.choices import PartFormat
@@ -53,13 +53,14 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class ResultRow:
     """A row of the results. number: its place in all of them, of a completed task. input: the record it was made from;
-    without one, input_note says why."""
+    without one, input_note says why. unit: of its position in the input, where that is known."""
 
     place: Place
     number: int | None
     fields: dict[str, Any]
     input: dict[str, Any] | None = None
     input_note: str = ""
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,9 +217,10 @@ async def _failed_rows_of(deployment: Deployment, task: Task, part: Part, begin:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A row of a code, to look at. position: where its record begins in the input object."""
+    """A row of a code, to look at. position: where its record begins in the input object, in units (bytes or rows)."""
 
     place: Place
+    unit: str
     position: int
     object: str
     message: str
@@ -242,7 +244,9 @@ async def sample_failures(deployment: Deployment, task: Task, tally: Tally) -> d
         except MinionsError:
             continue
         for code, row in found.items():
-            samples[code] = Sample(Place(*place, row.offset), row.position, given.object, row.message)
+            samples[code] = Sample(
+                Place(*place, row.offset), given.format.unit, row.position, given.object, row.message
+            )
     return samples
 
 
@@ -259,12 +263,13 @@ async def _beside_inputs(deployment: Deployment, task: Task, subtask_id: int, ro
         given = await subtask_pages.subtask_input(connection, task.task_id, subtask_id)
     if given is None:
         return rows
+    rows = [replace(row, unit=given.format.unit) for row in rows]
     try:
         store, key = deployment.inputs.place(given.object)
         facts = await store.head(key)
         note = _unreadable(given, facts.etag, rows)
         if note:
-            return [_with_input(row, None, note) for row in rows]
+            return [replace(row, input_note=note) for row in rows]
         source = await asyncio.to_thread(deployment.inputs.open, given.object)
         records = await asyncio.to_thread(
             _records, source, given.format, rows[0].fields["position"], rows[-1].fields["position"],
@@ -272,8 +277,8 @@ async def _beside_inputs(deployment: Deployment, task: Task, subtask_id: int, ro
         )  # fmt: skip
     except (MinionsError, ValueError) as error:
         message = error.message if isinstance(error, MinionsError) else "it cannot be read any more"
-        return [_with_input(row, None, f"The input: {message}") for row in rows]
-    return [_with_input(row, records.get(row.fields["position"]), "") for row in rows]
+        return [replace(row, input_note=f"The input: {message}") for row in rows]
+    return [replace(row, input=records.get(row.fields["position"])) for row in rows]
 
 
 def _unreadable(given: SubtaskInput, etag: str, rows: Sequence[ResultRow]) -> str:
@@ -294,7 +299,3 @@ def _records(
         if row.fields is not None:
             found[row.position] = row.fields
     return found
-
-
-def _with_input(row: ResultRow, record: dict[str, Any] | None, note: str) -> ResultRow:
-    return ResultRow(row.place, row.number, row.fields, record, note)

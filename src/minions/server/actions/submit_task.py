@@ -56,12 +56,14 @@ async def submit_task(
     if checked.errors or engine is None:
         raise ValidationFailed(checked.errors)
     await deployment.objects.check_writable()
-    need = await estimate_need(deployment, parse_model(request.model), engine, request.parameters, request.memory_mb)
+    model = parse_model(request.model)
+    may_look = token.teams is None
+    need = await estimate_need(deployment, model, engine, request.parameters, request.memory_mb, may_look=may_look)
     new = NewTask(
         name=name,
         kind=request.parameters.kind,
         engine=engine,
-        model=str(parse_model(request.model)),
+        model=str(model),
         lane=Lane(request.parameters.kind, engine, memory_class(need.memory_mb)).key,
         priority=request.priority,
         specification=Specification(
@@ -115,7 +117,7 @@ async def check_request(deployment: Deployment, token: Token, request: SubmitReq
         return Checked(name.errors() + errors, name, engine, found, FirstRows())
     errors += demand_errors(request.parameters)
     if engine is not None:
-        errors += await model_errors(deployment, parse_model(request.model))
+        errors += await model_errors(deployment, token, parse_model(request.model))
     found = await find_inputs(deployment, token, request.inputs)
     first = await read_first_rows(deployment, found, request.input_format)
     errors += found.errors

@@ -9,8 +9,10 @@ from typing import Any
 
 from minions.domain.errors import NotFound
 from minions.domain.eta import drain_seconds
+from minions.domain.lifecycle import OPEN_TASK_STATES
 from minions.domain.names import number_of, public_id
 from minions.server.access import Token
+from minions.server.actions.team_models import models_of
 from minions.server.actions.view_task import view_executor
 from minions.server.deployment import Deployment
 from minions.server.history import History, Record, done_rate
@@ -30,6 +32,7 @@ class Overview:
     """How a deployment does, for those who reach some teams.
 
     queued: subtasks that can be handed out, now or after a delay; held: under way; paused: that wait for a resume.
+    tasks: open ones by state; paused_tasks: those among them that are paused, the others are active.
     drain_seconds: a range until all that is queued and held is done. executors: by state. unwatched: no watchdog runs.
     """
 
@@ -41,6 +44,7 @@ class Overview:
     executors: dict[str, int]
     drain_seconds: tuple[int, int] | None
     loops_down: tuple[str, ...]
+    paused_tasks: int = 0
     unwatched: bool = False
 
     @property
@@ -53,33 +57,29 @@ class Overview:
         return sum(self.executors.values())
 
     @property
-    def open_tasks(self) -> int:
-        return sum(self.tasks.values())
+    def active_tasks(self) -> int:
+        return sum(self.tasks.values()) - self.paused_tasks
 
 
 async def view_overview(deployment: Deployment, past: History, teams: Sequence[str] | None) -> Overview:
     """The overview for those who reach these teams; None: all."""
     async with deployment.database.connection() as connection:
         standing = await read_standing(connection)
-        rows = await history.rows_lately(connection)
-    lately = sum(number for team, number in rows.items() if teams is None or team in teams)
+        lately = await history.rates_lately(connection)
     work = numbers_of(standing, teams)
     left = work["ready"] + work["delayed"] + work["acquired"] / 2
     paces = past.paces(teams)
     now = datetime.now(UTC)
     rates = [done_rate(paces, now, seconds) for seconds in (_SHORT_SPAN_SECONDS, _LONG_SPAN_SECONDS)]
     return Overview(
-        rows_per_second=lately / 60,
+        rows_per_second=sum(rate for team, rate in lately.items() if teams is None or team in teams),
         queued=work["ready"] + work["delayed"] + work["held_back"],
         held=work["acquired"],
         paused=work["paused"],
-        tasks={
-            state: number
-            for state in ("submitted", "splitting", "running", "finishing")
-            if (number := _sum(standing, "task", state, teams))
-        },
+        tasks={state: number for state in sorted(OPEN_TASK_STATES) if (number := _sum(standing, "task", state, teams))},
         executors={state: _sum(standing, "executor", state, None) for state in STATES},
-        drain_seconds=drain_seconds(left, rates) if left else None,
+        drain_seconds=drain_seconds(left, rates) if left and past.is_ready else None,
+        paused_tasks=sum(_sum(standing, "paused_task", state, teams) for state in OPEN_TASK_STATES),
         loops_down=tuple(sorted(deployment.supervisor.down)),
         unwatched=deployment.watched.is_missing,
     )
@@ -136,10 +136,11 @@ async def browse_executors(
             after=_place(after),
             limit=limit + 1,
         )
+        models = await models_of(connection, teams)
     page = found.executors[:limit]
     more = len(found.executors) > limit
     return ExecutorListing(
-        [view_executor(standing, teams) for _, standing in page],
+        [view_executor(standing, teams, models) for _, standing in page],
         {each: found.counts.get(each, 0) for each in STATES if found.counts.get(each)},
         f"{page[-1][0]}-{public_id('exe', page[-1][1].executor_id)}" if more else None,
     )
@@ -186,8 +187,9 @@ async def view_executor_detail(deployment: Deployment, past: History, token: Tok
         holdings = await fleet.held_by_executor(connection, number)
         beats = await fleet.heartbeat_changes(connection, number, gap_seconds)
         sample = await fleet.last_sample(connection, number)
+        models = await models_of(connection, token.teams)
     return ExecutorDetail(
-        view_executor(found[0][1], token.teams),
+        view_executor(found[0][1], token.teams, models),
         [each for each in holdings if token.teams is None or each.team in token.teams],
         beats,
         gap_seconds,

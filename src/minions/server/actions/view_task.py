@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from minions.domain.choices import SubtaskStateName
+from minions.domain.discretion import reason_for_teams
 from minions.domain.eta import remaining_seconds
 from minions.domain.lifecycle import ENDED_TASK_STATES, TaskState
 from minions.domain.matching import Lane
 from minions.domain.names import public_id
 from minions.domain.task import Counts, Task
 from minions.server.actions.explain_matching import explain_waiting
+from minions.server.actions.team_models import device_for
 from minions.server.tallies import Tallies
 from minions.server.watched import Watched
 from minions.store import executors, stopping, subtask_pages, subtasks, tasks
@@ -135,6 +137,7 @@ def _view(task: Task, counts: Counts, pace: Pace, now: datetime) -> TaskView:
         created_at=task.created_at,
         started_at=task.started_at,
         ended_at=task.ended_at,
+        took_seconds=task.took_seconds,
         retries=task.retries,
         manifest=task.manifest_key,
     )
@@ -174,10 +177,15 @@ def _waits(task: Task, counts: Counts) -> bool:
     return open_ and not counts.acquired and (task.paused or counts.queued > 0)
 
 
-def view_executor(standing: ExecutorStanding, teams: Sequence[str] | None, idle: Sequence[str] = ()) -> ExecutorView:
+def view_executor(
+    standing: ExecutorStanding,
+    teams: Sequence[str] | None,
+    models: Collection[str] | None,
+    idle: Sequence[str] = (),
+) -> ExecutorView:
     """An executor, for somebody who reaches these teams (None: all): whom else it works for, or would, is not told.
 
-    idle: why it is given nothing, if that was asked.
+    models: what may be told of those that it holds (None: all). idle: why it is given nothing, if that was asked.
     """
     serves = standing.capabilities.teams
     return ExecutorView(
@@ -186,12 +194,12 @@ def view_executor(standing: ExecutorStanding, teams: Sequence[str] | None, idle:
         owner=standing.owner,
         version=standing.version,
         state=standing.state,
-        reason=standing.state_reason,
+        reason=standing.state_reason if teams is None else reason_for_teams(standing.state, standing.state_reason),
         since=standing.state_since,
         last_seen_at=standing.last_seen_at,
         silent_seconds=round(standing.silent_seconds, 1),
         registered_at=standing.registered_at,
-        device=standing.device,
+        device=device_for(standing.device, models),
         kinds=sorted(standing.capabilities.kinds),
         engines=sorted(standing.capabilities.engines),
         memory_mb=standing.capabilities.memory_mb,

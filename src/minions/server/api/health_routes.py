@@ -21,7 +21,7 @@ def health_routes(deployment: Deployment) -> APIRouter:
     """/healthz, /readyz and /metrics."""
     router = APIRouter(tags=["server"])
     readiness = Readiness(deployment)
-    metrics = Metrics(deployment.database, deployment.counters, deployment.supervisor, deployment.watched)
+    metrics = Metrics(deployment.database, deployment.counters, deployment.supervisor, deployment.watched, readiness)
 
     @router.get("/healthz", response_class=PlainTextResponse)
     async def healthz() -> str:
@@ -34,7 +34,8 @@ def health_routes(deployment: Deployment) -> APIRouter:
         responses=refusals(503, description="What is missing."),
     )
     async def readyz(request: Request) -> Response:
-        """Whether the database answers and is of this version, the object store takes objects, and all loops run."""
+        """Whether the database answers and is of this version, the object store takes objects, and all loops run.
+        A load balancer asks /healthz: much works without the object store, and all servers lack it together."""
         missing = await readiness.missing()
         if not missing:
             return PlainTextResponse("ok")
@@ -57,9 +58,9 @@ def health_routes(deployment: Deployment) -> APIRouter:
         dependencies=[] if deployment.settings.metrics_open else [NeedsToken],
     )
     async def scrape(request: Request) -> Response:
-        """Metrics for Prometheus, for tokens of the scope metrics."""
+        """Metrics for Prometheus, for tokens of the scope metrics; also while the database is away."""
         if not deployment.settings.metrics_open:
-            token = await deployment.access.token(request.headers.get("authorization"))
+            token = await deployment.access.token_lately(request.headers.get("authorization"))
             require_all_teams_of(require(token, "metrics"), "reads no metrics, which tell of all teams")
         return Response(await metrics.text(), media_type=CONTENT_TYPE)
 

@@ -12,6 +12,7 @@ from minions.objects.keys import upload_key
 from minions.runtime.version import VERSION
 from minions.server.actions import manage_tokens
 from minions.server.actions.explain_matching import explain_idle
+from minions.server.actions.team_models import models_of
 from minions.server.actions.view_task import view_executor
 from minions.server.api.api_route import ApiRoute
 from minions.server.api.callers import Administrator, Anybody, NeedsToken, Submitter
@@ -46,13 +47,13 @@ def other_routes(deployment: Deployment) -> APIRouter:  # noqa: PLR0915 -- a rou
     database = deployment.database
 
     @router.get("/api/v1/server", tags=["server"])
-    async def server(_: Anybody) -> ServerView:
+    async def server(token: Anybody) -> ServerView:
         """What the server says of itself."""
         settings = deployment.settings
         return ServerView(
             version=VERSION,
             label=settings.label,
-            accepts_files=settings.accepts_files,
+            accepts_files=settings.accepts_files and token.teams is None,
             watchdog=deployment.watched.as_told,
         )
 
@@ -84,7 +85,8 @@ def other_routes(deployment: Deployment) -> APIRouter:  # noqa: PLR0915 -- a rou
         """Executors, those offline too."""
         async with database.connection() as connection:
             found = await executors.list_executors(connection, after=place_after("exe", after) or 0, limit=limit + 1)
-        page, more = cut([view_executor(each, token.teams) for each in found], limit)
+            models = await models_of(connection, token.teams)
+        page, more = cut([view_executor(each, token.teams, models) for each in found], limit)
         return ExecutorPage(data=page, **ends([each.id for each in page], more))
 
     @router.get("/api/v1/executors/{executor}", tags=["executors"])
@@ -95,7 +97,8 @@ def other_routes(deployment: Deployment) -> APIRouter:  # noqa: PLR0915 -- a rou
             if not found:
                 raise NotFound(f"there is no executor {executor}", hint="`minions executors ls` lists them.")
             idle = await explain_idle(connection, found[0].executor_id, token.teams)
-        return view_executor(found[0], token.teams, idle)
+            models = await models_of(connection, token.teams)
+        return view_executor(found[0], token.teams, models, idle)
 
     @router.post("/api/v1/tokens", status_code=201, tags=["tokens"])
     async def create_token(request: TokenRequest, token: Administrator) -> TokenView:

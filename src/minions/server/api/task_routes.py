@@ -39,8 +39,10 @@ from minions.wire.tasks import (
     TaskView,
 )
 
+_GROUPS = ("active", "paused", "ended")
 _STATES = Query(
-    description="A state, or active, or ended.", json_schema_extra={"enum": ["active", "ended", *TaskState, None]}
+    description="A state; or active, which is neither ended nor paused; or paused; or ended.",
+    json_schema_extra={"enum": [*_GROUPS, *TaskState, None]},
 )
 _KEY = Header(
     alias="Idempotency-Key",
@@ -89,15 +91,17 @@ def task_routes(deployment: Deployment, splitter: Splitter) -> APIRouter:  # noq
         limit: TaskLimit = 20,
     ) -> TaskPage:
         """Tasks, newest first."""
+        states, paused = _states(state)
         async with database.connection() as connection:
             found = await tasks.list_tasks(
                 connection,
                 team=team,
                 project=project,
-                states=_states(state),
+                states=states,
                 reachable_teams=token.teams,
                 before=place_after("tsk", after),
                 limit=limit + 1,
+                paused=paused,
             )
             page, more = cut(found, limit)
             counts = await deployment.tallies.counts(connection, page)
@@ -220,18 +224,21 @@ async def _linked(deployment: Deployment, part: Part, executor: str | None) -> P
     return view_part(part, link, executor)
 
 
-def _states(text: str | None) -> frozenset[TaskState] | None:
+def _states(text: str | None) -> tuple[frozenset[TaskState] | None, bool | None]:
+    """The states that are asked for, and whether paused; None: any."""
     match text:
         case None:
-            return None
+            return None, None
         case "active":
-            return OPEN_TASK_STATES
+            return OPEN_TASK_STATES, False
+        case "paused":
+            return OPEN_TASK_STATES, True
         case "ended":
-            return ENDED_TASK_STATES
+            return ENDED_TASK_STATES, None
         case _ if text in TaskState.__members__.values():
-            return frozenset({TaskState(text)})
+            return frozenset({TaskState(text)}), None
         case _:
-            known = ", ".join(["active", "ended", *TaskState])
+            known = ", ".join([*_GROUPS, *TaskState])
             raise ValidationFailed([FieldError("state", "unknown_state", f"{text!r} is none of {known}")])
 
 

@@ -116,7 +116,7 @@ class Changes:
                 if self._watched.is_missing != unwatched:
                     unwatched = not unwatched
                     self._tell({"overview"})
-                # One tick behind: a number may be given before another and be committed after it.
+                # One look behind: a number may be given before another and be committed after it.
                 since, before = (before.seen if before else look.seen), look
             await asyncio.sleep(self._tick_seconds)
             idle_seconds = 0.0 if self._open else idle_seconds + self._tick_seconds
@@ -127,9 +127,7 @@ class Changes:
     async def _look(self, since: Seen | None, silent: frozenset[int] | None) -> Look:
         watched = sorted({number for each in self._open for number in _tasks_of(each.topics)})
         async with self._database.connection() as connection:
-            return await look_for_changes(
-                connection, since, watched=watched, executor_seconds=2 * self._tick_seconds + 1, silent=silent
-            )
+            return await look_for_changes(connection, since, watched=watched, silent=silent)
 
     def _tell(self, changed: set[str]) -> None:
         general = changed & {EVERYTHING, WAITING}

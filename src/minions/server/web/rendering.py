@@ -31,11 +31,14 @@ _STATES: Final = {
     "queued": ("queued", "Queued"),
     "acquired": ("running", "Running"),
     "done": ("done", "Done"),
-    "part": ("done", "Part"),
-    "second_start": ("running", "Second start"),
-    "released": ("released", "Released"),
-    "lost": ("released", "Lost"),
-    "fault": ("failed", "Fault"),
+    "partial": ("partial", "Partly done"),
+    "part": ("done", "Part committed"),
+    "second_start": ("running", "Started again elsewhere"),
+    "released": ("released", "Given back"),
+    "lost": ("released", "Taken back"),
+    "fault": ("failed", "Attempt failed"),
+    "set_aside": ("failed", "Set aside"),
+    "retried": ("queued", "Queued again"),
     "starting": ("queued", "Starting"),
     "idle": ("idle", "Idle"),
     "busy": ("running", "Busy"),
@@ -102,6 +105,7 @@ class Rendering:
             remaining=texts.remaining,
             sentence=texts.sentence,
             begins_with_word=texts.begins_with_word,
+            works_on=texts.works_on,
             shell_word=shlex.quote,
         )
 
@@ -128,7 +132,9 @@ class Rendering:
 
         def why(executor: ExecutorView) -> str:
             heard = clock(executor.last_seen_at, now.astimezone(look.zone))
-            return told(executor.state, executor.reason, heard, executor.holds)
+            # Of a task it has the name, and is at work, as executors of before said themselves.
+            reason = "" if executor.reason in executor.current else executor.reason
+            return told(executor.state, reason, heard, executor.holds)
 
         return self._environment.get_template(template).render(
             {"look": look, "now": now, "time": time, "at": at, "lasting": lasting, "why": why, **context}

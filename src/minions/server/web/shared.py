@@ -8,8 +8,10 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, TypeVar
 
 Value = TypeVar("Value")
-_REMEMBERED = 2000
-_LONGEST_SECONDS = 60.0  # whatever its age may be: addresses are the visitors' to make up, and pages are large
+# Whatever its age may be: addresses are the visitors' to make up, and pages are large.
+_REMEMBERED = 500
+_MOST_CHARACTERS = 1_500_000
+_LONGEST_SECONDS = 60.0
 
 
 class SharedViews:
@@ -39,14 +41,23 @@ class SharedViews:
 
     def _forget_old(self, now: float) -> None:
         """What was asked for long ago, the oldest first; as every new value is put last, they are in that order."""
-        for key, (asked_at, _) in list(self._kept.items()):
-            if len(self._kept) <= _REMEMBERED and now - asked_at < _LONGEST_SECONDS:
+        characters = sum(_length(task) for _, task in self._kept.values())
+        for key, (asked_at, task) in list(self._kept.items()):
+            are_few = len(self._kept) <= _REMEMBERED and characters <= _MOST_CHARACTERS
+            if are_few and now - asked_at < _LONGEST_SECONDS:
                 break
+            characters -= _length(task)
             del self._kept[key]
 
 
 async def _await(read: Callable[[], Awaitable[Value]]) -> Value:
     return await read()
+
+
+def _length(task: asyncio.Task[Any]) -> int:
+    """How many characters are kept by it: those of a text that was read."""
+    value = task.result() if task.done() and _is_good(task) else None
+    return len(value) if isinstance(value, str) else 0
 
 
 def _is_good(task: asyncio.Task[Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -144,6 +145,14 @@ def absolute(moment: datetime, zone: ZoneInfo) -> str:
     return f"{there.day} {_MONTHS[there.month - 1]} {there.year}, {there:%H:%M:%S} {there.tzname()}"
 
 
+def works_on(tasks: Sequence[str]) -> str:
+    """`passages`, `passages and titles`, `passages, titles and 2 more`, of tasks by their full names."""
+    names = [task.rpartition("/")[2] for task in tasks]
+    if len(names) > 2:
+        return f"{names[0]}, {names[1]} and {len(names) - 2} more"
+    return " and ".join(names)
+
+
 def iso(moment: datetime) -> str:
     """RFC 3339, in UTC, to the second."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -159,5 +168,6 @@ def sentence(text: str) -> str:
 
 
 def begins_with_word(text: str) -> bool:
-    """Whether a capital is right at its beginning: `rows.jsonl is empty` begins with a name, which stays as it is."""
-    return text.partition(" ")[0].rstrip(",:;.!?…").replace("'", "").isalpha()
+    """Whether a capital is right at its beginning: `rows.jsonl is empty` begins with a name, which stays as it is, and
+    so does what is quoted."""
+    return text[:1].isalpha() and text.partition(" ")[0].rstrip(",:;.!?…").replace("'", "").isalpha()

@@ -24,6 +24,7 @@ from minions.server.web.rendering import Rendering
 from minions.server.web.shared import SharedViews, Value
 from minions.server.web.signing_in import cookie_name, token_of_session
 from minions.server.web.static_files import StaticFiles
+from minions.server.web.texts import sentence
 from minions.wire.problems import Problem, problem_of
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def act(path: str, handler: Handler, *scopes: str) -> Route:
 
 def _endpoint(handler: Handler, scopes: Sequence[str]) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
-        web = web_of(request)
+        web, token = web_of(request), None
         try:
             check_origin(request)
             token = await signed_in(web, request)
@@ -175,7 +176,7 @@ def _endpoint(handler: Handler, scopes: Sequence[str]) -> Callable[[Request], Aw
                 return _to_sign_in(request)
             return await handler(Visit(web, request, require(token, *scopes), look_of(request), datetime.now(UTC)))
         except MinionsError as error:
-            return error_page(web, request, error)
+            return error_page(web, request, error, token)
 
     return endpoint
 
@@ -231,26 +232,30 @@ def _to_sign_in(request: Request) -> Response:
     return RedirectResponse("/sign-in" + (f"?next={quote(wanted)}" if wanted != "/" else ""), 303)
 
 
-def error_page(web: Web, request: Request, error: MinionsError) -> Response:
-    """An error for people: what it is, what to do, and the request id."""
-    return problem_page(web, request, problem_of(error, request.scope.get("request_id", "")))
+def error_page(web: Web, request: Request, error: MinionsError, token: Token | None = None) -> Response:
+    """An error for people: what it is, what to do, and the request id. token: of who is signed in."""
+    return problem_page(web, request, problem_of(error, request.scope.get("request_id", "")), token)
 
 
 def _way_back(request: Request, status: int) -> tuple[str, str] | None:
     """(where to, its name) of what the request was about, unless that is what is not there."""
     if status == 404:
         return None
+    if status == 405 and request.url.path.startswith("/settings"):
+        return "/settings", "Settings"
     for kind, place, name in (("task", "/tasks/", "The task"), ("executor", "/executors/", "The executor")):
         if (given := request.path_params.get(kind)) is not None:
             return f"{place}{quote(given)}", name
     return None
 
 
-def problem_page(web: Web, request: Request, problem: Problem) -> Response:
+def problem_page(web: Web, request: Request, problem: Problem, token: Token | None = None) -> Response:
     """The same of a problem that is not one of our errors."""
     template = "parts/error.html" if is_fragment(request) else "error.html"
+    if problem.status == 404:  # what is not there is all that there is to say
+        problem = problem.model_copy(update={"title": sentence(problem.detail).removesuffix("."), "detail": ""})
     back = _way_back(request, problem.status)
-    context: dict[str, Any] = {"problem": problem, "path": request.url.path, "back": back, **NOBODY}
+    context: dict[str, Any] = {**NOBODY, "problem": problem, "path": request.url.path, "back": back, "token": token}
     text = web.rendering.render(template, context, look_of(request), datetime.now(UTC))
     headers = {"Cache-Control": "no-store", "Content-Security-Policy": PAGE_POLICY}  # a 500 passes no middleware
     if problem.status == 503:

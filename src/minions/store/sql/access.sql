@@ -16,8 +16,14 @@ WHERE token_id = ANY ($1::bigint[]) AND (last_used_at IS NULL OR last_used_at < 
 -- list_tokens
 SELECT * FROM minion_token WHERE revoked_at IS NULL ORDER BY token_id;
 
--- count_tokens
-SELECT count(*) FROM minion_token WHERE revoked_at IS NULL;
+-- list_administrators
+SELECT token_id, name, scope, teams FROM minion_token
+WHERE scope = 'admin' AND teams IS NULL AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
+
+-- other_tokens_named
+SELECT token_id FROM minion_token
+WHERE name = $1 AND secret_sha256 <> $2 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+ORDER BY token_id;
 
 -- revoke_token
 UPDATE minion_token SET revoked_at = now() WHERE token_id = $1 AND revoked_at IS NULL RETURNING token_id;

@@ -286,7 +286,10 @@ WITH given AS MATERIALIZED (
 ), noted AS (
     INSERT INTO minion_subtask_ledger
         (task_id, subtask_id, entry, executor_id, acquirement_id, attempt, losses, reason, message, waited_seconds, detail)
-    SELECT task_id, subtask_id, said, executor_id, acquirement_id, attempts, lost_owners, why, message, waited, detail FROM (
+    SELECT task_id, subtask_id, said, executor_id, acquirement_id, attempts, lost_owners, why, message, waited,
+        CASE place WHEN 1 THEN coalesce(detail, '{}') || jsonb_build_object(
+            'held_seconds', round(extract(epoch FROM clock_timestamp() - acquired_at), 1)) ELSE detail END
+    FROM (
         SELECT *, entry AS said, reason AS why, waited_seconds AS waited, 1 AS place FROM judged
         UNION ALL
         SELECT *, CASE retry WHEN 'rows' THEN 'done' ELSE 'failed' END, CASE WHEN lost_owners >= $8 THEN 'owners_lost' ELSE reason END, NULL, 2 FROM judged

@@ -93,10 +93,6 @@ ORDER BY executor.executor_id LIMIT $3;
 -- executor_names
 SELECT executor_id, name FROM minion_executor WHERE executor_id = ANY ($1::bigint[]);
 
--- offers
--- What the executors that are not offline offer, for saying why a task waits.
-SELECT kinds, engines, memory_mb, teams FROM minion_executor_standing WHERE state <> 'offline';
-
 -- candidates
 -- The executors that are not offline ($1: this one, whatever its state), as matching sees them.
 SELECT executor_id, name, state, state_reason, kinds, engines, memory_mb, teams,
@@ -139,8 +135,13 @@ SELECT count(*)::int AS pruned FROM gone;
 -- Executors that are offline with subtasks of these tasks ($1) that silence takes away, and with how many.
 SELECT held.task_id, standing.name, standing.last_seen_at, count(*)::int AS holds
 FROM minion_executor_standing AS standing
-JOIN minion_subtask_acquirement AS held ON held.executor_id = standing.executor_id
-WHERE standing.state = 'offline' AND held.task_id = ANY ($1::bigint[])
+JOIN (
+    SELECT task_id, executor_id FROM minion_subtask_acquirement WHERE task_id = ANY ($1::bigint[])
+    UNION ALL
+    SELECT task_id, second_executor_id FROM minion_subtask_acquirement
+    WHERE task_id = ANY ($1::bigint[]) AND second_executor_id IS NOT NULL
+) AS held USING (executor_id)
+WHERE standing.state = 'offline'
     AND held.task_id NOT IN (SELECT task_id FROM minion_task WHERE keeps_owner AND ended_at IS NULL)
 GROUP BY held.task_id, standing.executor_id, standing.name, standing.last_seen_at
 ORDER BY standing.last_seen_at, standing.executor_id;

@@ -47,7 +47,8 @@ LIMIT 1001;
 -- reopen_task
 -- An ended task goes on, because somebody asked for it: the only step that leaves an end. Its counts are the ledger's again.
 UPDATE minion_task SET state = $2, state_reason = '', retries = retries + 1, retry_codes = $3, totals = NULL,
-    ended_at = NULL, paused = false, started_at = coalesce(started_at, now())
+    ended_at = NULL, paused = false, started_at = coalesce(started_at, now()), retried_at = now(),
+    earlier_seconds = earlier_seconds + coalesce(extract(epoch FROM ended_at - coalesce(retried_at, started_at)), 0)
 WHERE task_id = $1 AND state = ANY ($4::text[])
 RETURNING task_id;
 

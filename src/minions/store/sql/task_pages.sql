@@ -82,7 +82,8 @@ WHERE task_id = $1 AND entry = 'cancelled' AND superseded_at IS NULL ORDER BY su
 -- lane_entries
 -- The latest entries of a task's ledger up to $2, newest first: whose lanes there are, and what their bars are.
 -- $3 entries at most. Reading by time keeps it bounded however long the task is.
-SELECT at, subtask_id, entry, executor_id, acquirement_id, rows - kept_rows AS rows, failed_rows, reason, seconds
+SELECT at, subtask_id, entry, executor_id, acquirement_id, rows - kept_rows AS rows, failed_rows, reason,
+    CASE entry WHEN 'part' THEN seconds ELSE coalesce((detail ->> 'held_seconds')::float8, 0) END AS seconds
 FROM minion_subtask_ledger
 WHERE task_id = $1 AND at <= $2 AND at > $2::timestamptz - interval '1 hour' AND executor_id IS NOT NULL
 ORDER BY at DESC, ledger_id DESC LIMIT $3;
@@ -236,12 +237,20 @@ FROM (
 ) AS lately;
 
 -- models_used
--- Models of the latest tasks, for choosing one: what executors ran is what they hold.
+-- Models of the latest tasks, for choosing one: what executors ran is what they hold. A task is pinned by its first part;
+-- one without may name what nobody could ever fetch.
 SELECT kind, model, max(task_id) AS task_id FROM (
-    SELECT kind, model, task_id FROM minion_task
+    SELECT kind, model, task_id, pin FROM minion_task
     WHERE $1::text[] IS NULL OR team = ANY ($1) ORDER BY task_id DESC LIMIT 500
 ) AS latest
+WHERE pin IS NOT NULL
 GROUP BY kind, model ORDER BY task_id DESC LIMIT 30;
+
+-- models_of_teams
+-- Models of the latest tasks of these teams, each once.
+SELECT DISTINCT model FROM (
+    SELECT model FROM minion_task WHERE team = ANY ($1::text[]) ORDER BY task_id DESC LIMIT 1000
+) AS latest;
 
 -- models_held
 -- Models that executors say they have; those that are offline are not asked.

@@ -20,11 +20,12 @@ SELECT * FROM minion_task WHERE task_id = $1;
 SELECT task_id, state, paused, subtask_count FROM minion_task WHERE task_id = $1 FOR UPDATE;
 
 -- list_tasks
--- $1 team, $2 project, $3 states (each null: any), $4 teams that the token reaches (null: all), $5 before this id.
+-- $1 team, $2 project, $3 states (each null: any), $4 teams that the token reaches (null: all), $5 before this id,
+-- $7 whether paused (null: any).
 SELECT * FROM minion_task
 WHERE ($1::text IS NULL OR team = $1) AND ($2::text IS NULL OR project = $2)
     AND ($3::text[] IS NULL OR state = ANY ($3)) AND ($4::text[] IS NULL OR team = ANY ($4))
-    AND ($5::bigint IS NULL OR task_id < $5)
+    AND ($5::bigint IS NULL OR task_id < $5) AND ($7::boolean IS NULL OR paused = $7)
 ORDER BY task_id DESC LIMIT $6;
 
 -- change_state
@@ -257,6 +258,9 @@ SELECT begun.task_id, count(DISTINCT begun.executor_id)::int AS executors,
 FROM (
     SELECT task_id, subtask_id, executor_id, cursor FROM minion_subtask_acquirement WHERE task_id = ANY ($1::bigint[])
     UNION ALL
+    SELECT task_id, subtask_id, second_executor_id, NULL FROM minion_subtask_acquirement
+    WHERE task_id = ANY ($1::bigint[]) AND second_executor_id IS NOT NULL
+    UNION ALL
     SELECT wanted.task_id, queue.first_subtask, NULL, queue.cursor FROM unnest($1::bigint[]) AS wanted (task_id)
     CROSS JOIN LATERAL (
         SELECT FROM minion_subtask_ledger AS trouble
@@ -268,9 +272,9 @@ JOIN minion_subtask AS subtask USING (task_id, subtask_id)
 GROUP BY begun.task_id;
 
 -- recent_rates
--- Rows a second committed over the last minute, or since the start, of each task in $1.
+-- Rows a second committed over the last minute, or since the start or the retry, of each task in $1.
 SELECT part.task_id, (sum(part.rows - part.kept_rows)
-    / greatest(1, least(60, extract(epoch FROM now() - min(task.started_at)))))::float8 AS rows_per_second
+    / greatest(1, least(60, extract(epoch FROM now() - min(coalesce(task.retried_at, task.started_at))))))::float8 AS rows_per_second
 FROM minion_subtask_ledger AS part JOIN minion_task AS task USING (task_id)
 WHERE part.task_id = ANY ($1::bigint[]) AND part.entry = 'part' AND part.at > now() - interval '1 minute'
 GROUP BY part.task_id;

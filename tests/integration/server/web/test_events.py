@@ -6,7 +6,8 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,14 @@ from starlette.responses import StreamingResponse
 
 from minions.domain.errors import Unavailable
 from minions.domain.names import number_of, public_id
+from minions.server.web import changes as watcher
 from minions.server.web import events as stream
 from minions.server.web.changes import EVERYTHING, WAITING, Changes, next_told
 from minions.server.web.look import Look
 from minions.server.web.visit import Visit
-from minions.store.changes import look_for_changes
+from minions.store import changes as store
+from minions.store.changes import Seen, look_for_changes
+from minions.store.database import Connection
 from minions.store.executors import note_signs_of_life
 from minions.store.queries import query
 from tests.contracts.store.world import fall_silent
@@ -180,6 +184,36 @@ async def test_pages_are_told_of_executors_that_fall_silent_and_come_back(served
     watching.cancel()
 
 
+async def test_what_became_of_executors_since_the_last_look_is_told_however_long_ago_it_was(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look may have waited for a connection for long."""
+    deployment = served.deployment
+    executor = (await served.executor()).me["executor"]
+
+    async def change(seconds_ago: int) -> None:
+        async with deployment.database.connection() as connection:
+            await connection.execute(
+                "UPDATE minion_executor SET state_since = now() - make_interval(secs => $1)", float(seconds_ago)
+            )
+
+    changes = Changes(deployment.database, deployment.doorbell, deployment.watched, tick_seconds=0.02)
+
+    async def look_as_if_an_hour_ago(connection: Connection, since: Seen | None, **asked: Any) -> store.Look:
+        look = await look_for_changes(connection, since, **asked)
+        return replace(look, seen=replace(look.seen, at=look.seen.at - timedelta(hours=1)))
+
+    monkeypatch.setattr(watcher, "look_for_changes", look_as_if_an_hour_ago)
+    await change(seconds_ago=7200)
+    watching = asyncio.create_task(changes.run())
+    with changes.subscribe({executor}) as page:
+        assert await next_told(page, DEADLINE_SECONDS) == {EVERYTHING}
+        assert await next_told(page, 0.2) == set()
+        await change(seconds_ago=1800)
+        assert await next_told(page, DEADLINE_SECONDS) == {executor}
+    watching.cancel()
+
+
 async def test_pages_hear_that_the_database_is_away_and_back(served: Served, postgres: PostgresService) -> None:
     changes = Changes(
         served.deployment.database, served.deployment.doorbell, served.deployment.watched, tick_seconds=0.05
@@ -204,12 +238,17 @@ async def test_a_look_is_cheap_where_much_has_happened(served: Served) -> None:
             "SELECT 1, n, 'released' FROM generate_series(1, 50000) AS n"
         )
         await connection.execute("ANALYZE minion_subtask_ledger")
-        look = await look_for_changes(connection, None, watched=[1], executor_seconds=3)
+        look = await look_for_changes(connection, None, watched=[1])
         assert look.tasks == frozenset()
         plan = "\n".join(
             row["QUERY PLAN"]
             for row in await connection.fetch(
-                "EXPLAIN (ANALYZE, BUFFERS OFF) " + query("what_changed"), look.seen.ledger_id, 0, [1], 3.0, True
+                "EXPLAIN (ANALYZE, BUFFERS OFF) " + query("what_changed"),
+                look.seen.ledger_id,
+                0,
+                [1],
+                look.seen.at,
+                True,
             )
         )
         assert not re.search(r"Seq Scan on minion_subtask_ledger", plan), plan

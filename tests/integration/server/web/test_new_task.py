@@ -142,7 +142,7 @@ async def test_sending_the_form_twice_makes_one_task(served: Served) -> None:
         ({"lines": ""}, "lines", "paste one row a line"),
         ({"lines": "é\n" * (MOST_PASTED // 2 + 1)}, "lines", "1,000,002 characters were pasted, 1,000,000 at most"),
         ({"source": "uri", "uri": ""}, "uri", "s3://"),
-        ({"source": "uri", "uri": "ftp://x"}, "uri", "is no input"),
+        ({"source": "uri", "uri": "ftp://x"}, "uri", "is no URI of an object: write s3://bucket/key"),
         ({"source": "uri", "uri": "file:///nowhere/x.jsonl"}, "uri", ""),
         ({"source": "file"}, "file", "choose a file"),
         ({"source": "file", "upload": "upl_zzzz"}, "file", "no upload"),
@@ -196,8 +196,62 @@ async def test_a_paste_that_is_too_long_is_told_before_it_is_sent(served: Served
 
 async def test_all_mistakes_are_told_at_once(served: Served) -> None:
     client = await signed_in(served)
-    answer = await send(client, do="start", source="lines", lines="x", model="gpt", team="A", column="nope")
-    assert {"model", "team", "column"} <= set(wrong(answer.text))
+    given = {"do": "start", "source": "lines", "lines": "x", "model": "gpt", "team": "A", "column": "nope", "id": "no"}
+    numbers = {"dimensions": "many", "max_failed_share": "7", "priority": "soon"}
+    answer = await send(client, **given, keep="also,not", **numbers)
+    told = ["model", "column", "id", "keep", "dimensions", "max_failed_share", "team", "priority"]
+    assert set(wrong(answer.text)) == set(told)
+    # In the order of the page, and where a section is closed, it is opened.
+    assert re.findall(r'<li><a href="#f-(\w+)">', answer.text) == told
+    assert set(re.findall(r'<details id="(more-\w+)" open>', answer.text)) == {"more-work", "more-name"}
+
+    prompts = {"kind": "complete", "prompt": "no braces", "max_tokens": "9999", "temperature": "hot", "top_p": "x"}
+    answer = await send(client, **given, **prompts)
+    assert set(wrong(answer.text)) == {"model", "prompt", "max_tokens", "temperature", "id", "top_p", "team"}
+    uploaded = await put(client, ROWS)
+    file = {"do": "start", "source": "file", "upload": uploaded["upload"], "column": "nope", "priority": "x"}
+    assert set(wrong((await send(client, **file)).text)) == {"model", "column", "priority"}
+    assert [each async for each in served.deployment.objects.list("uploads")][1:] == []  # of lines nothing was stored
+
+
+async def test_errors_are_in_the_words_of_the_form(served: Served) -> None:
+    client = await signed_in(served)
+    uploaded = await put(client, b"no format tells itself\n", "rows.dat")
+    fields = {"source": "file", "upload": uploaded["upload"], "filename": "rows.dat", "model": "hf:a/b"}
+    for answer in (await send(client, "/tasks/new/preview", **fields), await send(client, do="start", **fields)):
+        assert "name its format with “Format of the input” under Priority and formats" in words(answer.text)
+        assert "--format" not in words(answer.text)
+    preview = await send(client, "/tasks/new/preview", source="uri", uri="tickets.csv", model="hf:a/b")
+    assert "'tickets.csv' is no URI of an object: write s3://bucket/key" in words(preview.text)
+    assert "upl_" not in preview.text
+    assert "0 B" not in words(preview.text)
+    named = await send(client, do="start", source="lines", lines="x", model="hf:a/b", task_name="x" * 20_000)
+    assert len(wrong(named.text)["task_name"]) < 300
+
+
+async def test_a_form_can_be_come_back_to(served: Served) -> None:
+    """What was typed is kept by the browser, which must be allowed to: also the page that a refused form led to."""
+    client = await signed_in(served)
+    page = await client.get("/tasks/new")
+    refused = await send(client, do="start", source="lines", lines="x", model="")
+    assert page.headers["cache-control"] == refused.headers["cache-control"] == "private, no-cache"
+    assert set(re.findall(r'<[^>]*autocomplete="off"[^>]*>', page.text)) == set(
+        re.findall(r'<input type="hidden" name="key"[^>]*>', page.text)
+    )
+
+
+async def test_models_are_suggested_that_ran_here(served: Served) -> None:
+    await submit(served.client, model="hf:nobody/can-fetch-this")
+    assert "can-fetch-this" not in await text_of(await signed_in(served), "/tasks/new")
+
+
+async def test_a_paused_executor_is_not_counted(served: Served) -> None:
+    client = await signed_in(served)
+    mac = await served.executor()
+    await mac.say("heartbeat", state="paused", reason="on battery")
+    fields = {"source": "lines", "lines": "one", "model": "hf:a/b"}
+    said = words((await send(client, "/tasks/new/preview", **fields)).text)
+    assert "No executor can run it now: 1 executor that could is paused." in said
 
 
 async def test_a_name_that_is_taken_is_told_at_the_name(served: Served) -> None:
@@ -226,7 +280,7 @@ async def test_what_the_preview_says_of_rows_that_would_fail(served: Served) -> 
     said = words((await send(client, "/tasks/new/preview", **fields)).text)
     assert "3 of 5 rows would fail" in said
     assert "1 of 5 rows are longer than about 500 tokens" in said
-    assert "bad_record: byte" in said
+    assert "bad record in line 4: not valid JSON" in said
     assert "Name a model to see an estimate." in said
     wrong_number = fields | {"model": "hf:a/b", "dimensions": "many"}
     said = words((await send(client, "/tasks/new/preview", **wrong_number)).text)

@@ -10,8 +10,8 @@ import pytest
 from fastapi import FastAPI
 from starlette.routing import Route
 
-from tests.integration.server.driving import Served, show, submit, until
-from tests.integration.server.web.browsing import FROM_HERE, browser, signed_in
+from tests.integration.server.driving import Served, ok, show, submit, until
+from tests.integration.server.web.browsing import FROM_HERE, browser, signed_in, text_of
 from tests.integration.server.web.working import do, worker
 
 TEAM, PROJECT, NAME, HELD = "secretive", "hidden-project", "unheard-of", "under-the-counter"
@@ -102,6 +102,74 @@ async def test_every_call_is_silent_about_other_teams(served: Served) -> None:
             if "{team}" not in path:  # it says again what was asked for
                 assert not [mark for mark in MARKS if mark in answer.text], (method, path)
     assert (await show(served.client, under_way))["state"] == "running"
+
+
+OF_WORK = [
+    ("busy", f"{TEAM}/{PROJECT}/{HELD}"),
+    ("busy", f"downloading s3://{TEAM}/model: 40 %"),
+    ("starting", f"loading s3://{TEAM}/model"),
+    ("idle", f"leaves {TEAM}/{PROJECT}/{HELD} alone: the model is not there"),
+    ("paused", f"3 tasks failed here, last with engine_failed: {HELD}; it tries again at 14:02, or at once: resume"),
+    ("stopping", f"the disk is full: s3://{TEAM}/model takes 3 GB; it tries again at 14:02, or at once: resume"),
+]
+
+
+@pytest.mark.parametrize(("state", "reason"), OF_WORK)
+async def test_what_an_executor_says_of_its_work_is_for_those_who_reach_it(
+    served: Served, state: str, reason: str
+) -> None:
+    """Executors that said so are among the machines for as long as anybody has not brought theirs up to date."""
+    own = (await submit(served.client, 4, team="ours", task_name="own"))["id"]
+    await until(served.client, own, "running")
+    mac = await worker(served)
+    assert await mac.acquire() is not None  # so that it has a lane in the task of ours
+    await ok(mac.say("heartbeat", state=state, reason=reason))
+    secret = await served.token(scope="submit", teams=["ours"])
+    client, bearer = await signed_in(served, secret), served.as_bearer(secret)
+    executor = mac.me["executor"]
+    told = [(await client.get(filled(path, own, executor))).text for method, path in pages(served)
+            if method == "GET" and path not in (*OPEN_TO_ALL, "/events")]  # fmt: skip
+    told += [(await bearer.get(filled(path, own, executor))).text for method, path in calls(served)
+             if method == "GET" and "{team}" not in path]  # fmt: skip
+    assert sum("own" in page for page in told) > 10
+    assert not [page for page in told if TEAM in page or HELD in page]
+    assert (await ok(served.client.get(f"/api/v1/executors/{executor}")))["reason"] == reason  # an administrator
+
+
+async def test_what_rests_an_executor_does_not_stay_in_the_ledger_of_another_team(served: Served) -> None:
+    own = (await submit(served.client, 4, team="ours", task_name="own"))["id"]
+    await until(served.client, own, "running")
+    mac = await worker(served)
+    for verb in ("release", "goodbye"):
+        held = await mac.acquire()
+        assert held is not None
+        said = {"acquirement": held["acquirement"]} if verb == "release" else {}
+        await ok(mac.say(verb, reason=f"3 tasks failed here, last with x: {HELD}; it tries again at 14:02", **said))
+    entries = (await ok(served.client.get(f"/api/v1/tasks/{own}/ledger")))["data"]
+    reasons = [each["reason"] for each in entries if each["entry"] == "released"]
+    assert reasons == ["3 tasks failed here, last with x; it tries again at 14:02"] * 2
+
+
+async def test_models_are_told_to_teams_that_used_them(served: Served) -> None:
+    own, hidden = "hf:ours/model", f"s3://{TEAM}/model"
+    request = {"team": "ours", "task_name": "own", "model": f"{own}@main"}
+    await submit(served.client, 2, **request)
+    await submit(served.client, 2, team=TEAM, task_name=HELD, model=f"hf:{TEAM}/model")
+    mac = await served.executor(
+        device={"chip": "M4", "models": [{"model": own, "size_bytes": 5}, {"model": hidden}, 7], "models_left_out": 2}
+    )
+    secret = await served.token(scope="submit", teams=["ours"])
+    executor = mac.me["executor"]
+    shown = await ok(served.as_bearer(secret).get(f"/api/v1/executors/{executor}"))
+    assert shown["device"] == {"chip": "M4", "models": [{"model": own, "size_bytes": 5}]}
+    everything = await ok(served.client.get(f"/api/v1/executors/{executor}"))
+    assert [len(everything["device"]["models"]), everything["device"]["models_left_out"]] == [3, 2]
+    client, administrator = await signed_in(served, secret), await signed_in(served)
+    for path in ("/tasks/new", f"/executors/{executor}"):
+        page = await text_of(client, path)
+        assert own in page, path
+        assert TEAM not in page, path
+        assert hidden in await text_of(administrator, path), path
 
 
 async def test_no_page_is_for_strangers_or_for_tokens_of_machines(served: Served) -> None:

@@ -21,7 +21,7 @@ async def test_results_show_vectors_beside_their_texts_and_pages_meet(served: Se
     seen: list[str] = []
     starts: list[str] = []
     while True:
-        found = re.findall(r'<div class="given"><p>(text \d+)</p>', page)
+        found = re.findall(r'<div class="given"><p dir="auto">(text \d+)</p>', page)
         assert len(found) <= 50
         starts.append(found[0])
         seen += found
@@ -35,7 +35,7 @@ async def test_results_show_vectors_beside_their_texts_and_pages_meet(served: Se
         earlier = re.search(r'rel="prev" href="([^"]+)"', page)
         assert earlier
         page = await text_of(client, unescape(earlier[1]))
-        assert re.findall(r'<div class="given"><p>(text \d+)</p>', page)[0] == first
+        assert re.findall(r'<div class="given"><p dir="auto">(text \d+)</p>', page)[0] == first
     assert 'rel="prev"' not in page
 
 
@@ -44,7 +44,7 @@ async def test_a_row_of_a_completed_task_is_found_by_its_number(served: Served) 
     client = await signed_in(served)
     for row in (0, 17, 59):
         page = await text_of(client, f"/tasks/{task}/results?row={row}")
-        assert re.findall(r'<div class="given"><p>(text \d+)</p>', page)[0] == f"text {row:03d}"
+        assert re.findall(r'<div class="given"><p dir="auto">(text \d+)</p>', page)[0] == f"text {row:03d}"
     assert "There is no row 60: the results have 60 rows" in words(
         await text_of(client, f"/tasks/{task}/results?row=60")
     )
@@ -110,16 +110,27 @@ async def test_errors_are_grouped_and_lead_to_a_row(served: Served) -> None:
     assert "empty text 10" in said
     assert "overflow 5" in said
     assert "600 tokens, the window has 256" in said
-    link = re.search(r'<a href="([^"#]+)#(r[\d-]+)">texts.jsonl at (\d+)</a><span class="sub muted">600', page)
+    link = re.search(r'<a href="([^"#]+)#(r[\d-]+)">texts.jsonl at byte ([\d,]+)</a><span class="sub muted">600', page)
     assert link
     shown = await text_of(client, unescape(link[1]))
     first = re.search(rf'(?s)<li id="{link[2]}" class="row failed">.*?</li>', shown)
     assert first
     assert "overflow" in first[0]
-    assert f"at {int(link[3]):,}" in first[0]
+    assert f"at byte {link[3]}<" in first[0]
     failed = await text_of(client, f"/tasks/{task}/results?only=failed")
     assert failed.count('class="row failed"') == 15
     assert failed.count('class="row"') == 0
+
+
+async def test_a_place_behind_the_last_row_is_told_as_what_it_is(served: Served) -> None:
+    task = await embedded(served, "fine", "")
+    client = await signed_in(served)
+    said = words(await text_of(client, f"/tasks/{task}/results?at=9999-9-9"))
+    assert "No rows from there on The place in the address lies behind the last of 2 rows. First page" in said
+    assert "Nothing was committed" not in said
+    said = words(await text_of(client, f"/tasks/{task}/results?only=failed&at=9999-9-9"))
+    assert "behind the last of 1 failed row." in said
+    assert "Every row that was committed worked" not in said
 
 
 async def test_failed_rows_are_paged(served: Served) -> None:

@@ -48,7 +48,7 @@ async def test_over_tls_the_cookie_stays_there(served: Served) -> None:
     assert "Secure" in answer.headers["set-cookie"]
     cookie = answer.headers["set-cookie"].partition(";")[0]
     page = await client.get("/", headers={"X-Forwarded-Proto": "https", "Cookie": cookie})
-    assert "minions executor --server https://server" in words(page.text)  # to be copied, so as seen from outside
+    assert "minions executor install --server https://server" in words(page.text)  # as seen from outside
 
 
 async def test_a_wrong_token_is_told_beside_the_field(served: Served) -> None:
@@ -132,6 +132,18 @@ async def test_what_another_site_sends_is_refused(served: Served) -> None:
             assert answer.status_code == 403, (path, headers)
             assert "sent by another site" in words(answer.text)
     assert len((await ok(served.client.get("/api/v1/tokens")))["data"]) == 2
+
+
+async def test_whoever_has_a_session_that_ended_is_told(served: Served) -> None:
+    client = await signed_in(served, await served.token(scope="submit"))
+    token = (await ok(served.client.get("/api/v1/tokens")))["data"][-1]["id"]
+    assert (await served.client.delete(f"/api/v1/tokens/{token}")).status_code == 204
+    assert (await client.get("/tasks")).headers["location"] == "/sign-in?next=/tasks"
+    assert "Your session has ended" in words(await text_of(client, "/sign-in"))
+    assert "has ended" not in words(await text_of(browser(served), "/sign-in"))
+    left = await signed_in(served)
+    await post(left, "/sign-out")
+    assert "has ended" not in words(await text_of(left, "/sign-in"))
 
 
 async def test_a_link_signs_in_once(served: Served) -> None:

@@ -69,8 +69,8 @@ async def test_filters_narrow_and_counts_agree_with_the_table(served: Served) ->
     await ok(served.client.post(f"/api/v1/tasks/{cancelled['id']}/cancel"))
     client = await signed_in(served)
     for query, expected, pills in (
-        ("", ["gamma", "beta", "alpha-two", "alpha-one"], "All 4 Active 2 Paused 1 Completed 0 Failed 0 Cancelled 1"),
-        ("?team=support", ["gamma", "beta"], "All 2 Active 0 Paused 1 Completed 0 Failed 0 Cancelled 1"),
+        ("", ["gamma", "beta", "alpha-two", "alpha-one"], "All 4 Active 2 Paused 1 Cancelled 1"),
+        ("?team=support", ["gamma", "beta"], "All 2 Paused 1 Cancelled 1"),
         ("?state=active", ["alpha-two", "alpha-one"], "All 4 Active 2 Paused 1"),
         ("?state=paused", ["beta"], "All 4 Active 2 Paused 1"),
         ("?q=ALPHA&project=p2", ["alpha-two"], "All 1 Active 1"),
@@ -105,7 +105,7 @@ async def test_other_teams_are_as_if_they_were_not_there(served: Served) -> None
     assert "theirs" not in page
     assert names(await text_of(client, "/tasks?team=theirs")) == []
     asked = words(await text_of(client, "/tasks/change?verb=cancel"))
-    assert "1 task match" in asked
+    assert "Cancel 1 task? It is the one task that matches." in asked
 
 
 async def confirm(client: httpx.AsyncClient, path: str) -> httpx.Response:
@@ -131,7 +131,7 @@ async def test_all_that_match_are_changed_beyond_the_page(served: Served) -> Non
     assert answer.status_code == 303
     page = await text_of(client, answer.headers["location"])
     assert "Paused 125 tasks." in page
-    assert "Active 0 Paused 125" in words(page)
+    assert "All 125 Paused 125" in words(page)
 
 
 async def test_only_those_that_were_counted_are_changed(served: Served) -> None:
@@ -150,6 +150,9 @@ async def test_only_those_that_were_counted_are_changed(served: Served) -> None:
 async def test_chosen_tasks_only(served: Served) -> None:
     one, two, three = [(await submit(served.client, task_name=name))["id"] for name in ("one", "two", "three")]
     client = await signed_in(served)
+    asked = words(await text_of(client, f"/tasks/change?verb=pause&task={one}&task={three}"))
+    assert "Pause 2 tasks? They are all 2 tasks that you chose." in asked
+    assert "Pause two?" in words(await text_of(client, f"/tasks/change?verb=pause&task={two}"))
     answer = await confirm(client, f"/tasks/change?verb=pause&task={one}&task={three}&q=nothing-like-it")
     assert answer.status_code == 303
     assert [(await show(served.client, task))["paused"] for task in (one, two, three)] == [True, False, True]

@@ -8,6 +8,8 @@ from html import unescape
 import httpx
 
 from minions.domain.names import number_of
+from minions.server.actions.view_fleet import view_overview
+from minions.server.history import History
 from tests.integration.server.driving import Served, ok, show, submit, until, upload
 from tests.integration.server.web.browsing import post, signed_in, text_of, words
 from tests.integration.server.web.working import embedded, jsonl, work, worker
@@ -25,9 +27,11 @@ async def test_every_tab_is_there_before_anything_ran(served: Served) -> None:
         assert "<h1>fresh</h1>" in page
         assert not re.search(r"\sstyle=|\son\w+=\"|<style", page), tab
         assert page.count("<h1") == 1
-    page = words(await text_of(client, f"/tasks/{task['id']}"))
+    page = await text_of(client, f"/tasks/{task['id']}")
+    assert page.count(f'data-live="{task["id"]} executors"') == 2  # who becomes able to run it is no event of the task
+    page = words(page)
     assert "Done 0 %" in page
-    assert "no executor is online" in page
+    assert "No executor is online" in page
     assert "No executor has taken a subtask yet." in page
 
 
@@ -100,6 +104,51 @@ async def test_while_a_task_runs_its_fragments_follow(served: Served) -> None:
     assert dots[1] == "dr" + "q" * (total - 2)
     assert 'aria-label="studio: 2 subtasks, 1 running"' in overview
     assert "1 running" in words(overview)
+
+
+async def test_the_head_and_what_stands_below_it_are_of_one_reading(served: Served) -> None:
+    data = await upload(served.client, jsonl(*["a text"] * 20))
+    task = (await submit(served.client, inputs=[data], subtask_bytes=200))["id"]
+    total = (await until(served.client, task, "running"))["subtasks"]["total"]
+    mac = await worker(served)
+    await work(mac, 1)
+    client = await signed_in(served)
+    head = words((await client.get(f"/fragments/tasks/{task}/head")).text)
+    await work(mac, 1)  # between the two answers of one refresh
+    below = words((await client.get(f"/fragments/tasks/{task}/overview")).text)
+    assert f"Subtasks 1 of {total}" in head
+    assert f"1 done {total - 1} queued" in below
+    assert f"Subtasks 2 of {total}" in words((await client.get(f"/fragments/tasks/{task}/head?tab=results")).text)
+
+
+async def test_the_rate_of_the_overview_is_that_of_its_one_task(served: Served) -> None:
+    data = await upload(served.client, jsonl(*["a text"] * 60))
+    task = (await submit(served.client, inputs=[data], subtask_bytes=200))["id"]
+    await until(served.client, task, "running")
+    await work(await worker(served), 2)
+    async with served.deployment.database.connection() as connection:
+        await connection.execute("UPDATE minion_task SET started_at = now() - interval '20 seconds'")
+    shown = await show(served.client, task)
+    figures = await view_overview(served.deployment, History(served.deployment.database), None)
+    assert shown["rows_per_second"] > 0.5
+    assert abs(figures.rows_per_second / shown["rows_per_second"] - 1) < 0.5  # a minute would make a third of it
+
+
+async def test_an_attempt_that_failed_is_drawn_from_when_it_was_handed_out(served: Served) -> None:
+    task = (await submit(served.client, 4))["id"]
+    await until(served.client, task, "running")
+    mac = await worker(served)
+    held = await mac.acquire()
+    assert held is not None
+    async with served.deployment.database.connection() as connection:
+        for column, table in (("acquired_at", "minion_subtask_acquirement"), ("started_at", "minion_task")):
+            await connection.execute(f"UPDATE {table} SET {column} = {column} - interval '40 seconds'")
+    await ok(mac.say("fail", acquirement=held["acquirement"], code="engine_failed", message="it left with code 1"))
+    page = await text_of(await signed_in(served), f"/tasks/{task}")
+    drawn = re.search(r'class="fill failed" x="([\d.]+)%" y="3" width="([\d.]+)%"', page)
+    assert drawn
+    assert float(drawn[2]) > 90
+    assert re.search(r"Subtask 0 · .* · engine.failed · 0:4\d<", page)
 
 
 def numbers(page: str) -> list[int]:
@@ -225,7 +274,7 @@ async def test_activity_tells_everything_the_latest_first(served: Served) -> Non
     heads = pages
     assert rows - heads == len(ledger) + len(parts) + 3  # submitted, split, completed
     troubles = words(await text_of(client, f"/tasks/{task}/activity?only=troubles"))
-    assert "given back: the owner came back" in troubles
+    assert "Given back the owner came back" in troubles
     assert "committed" not in troubles
     edges = ("0001-01-01T00:00:00+23:59_5", "9999-12-31T23:59:59-23:59_5")
     for odd in ("x", "2026-11-30T00:00:00_1", "_", "2026-11-30T00:00:00+00:00_x", *edges):
@@ -237,5 +286,5 @@ async def test_the_configuration_says_what_the_task_is(served: Served) -> None:
     said = words(await text_of(await signed_in(served), f"/tasks/{task}/configuration"))
     assert "search/default/conf" in said
     assert "model digest digest" in said
-    assert "minions submit embed texts.jsonl" in said
+    assert "minions submit embed upl_" in said
     assert "http://server/api/v1/tasks" in said

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from minions.server.web.changes import known_topics, topics_of
 from minions.store.changes import Look, Seen
 
-SEEN = Seen(10, 5)
+SEEN = Seen(10, 5, datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def look(

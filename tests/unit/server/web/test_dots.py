@@ -8,8 +8,6 @@ from importlib.resources import files
 from minions.domain.tally import Cell, Tally
 from minions.server.web.views.dots import LOOKS, WORDS, dots
 
-_FILLED = ("queued", "done", "partial", "running", "released", "failed")
-
 
 def done(*numbers: int) -> dict[int, Cell]:
     return {number: Cell(done=1, rows=2) for number in numbers}
@@ -19,8 +17,12 @@ def test_each_subtask_shows_where_it_stands() -> None:
     tally = Tally(0, done(0, 1) | {2: Cell(failed=1)})
     drawn = dots(tally, 8, running=[3], given_back=[4], cancelled=[(6, 2)])
     assert drawn.looks == ["done", "done", "failed", "running", "released", "queued", "ended", "ended"]
-    assert drawn.code == "ddfrgqcc"
+    assert drawn.code == "ddsrgqcc"
     assert (drawn.each, drawn.rows) == (1, 1)
+    assert drawn.legend({}) == [
+        ("done", "2 done"), ("running", "1 running"), ("released", "1 given back"), ("failed", "1 set aside"),
+        ("ended", "2 cancelled"), ("queued", "1 queued"),
+    ]  # fmt: skip
 
 
 def test_many_subtasks_share_a_dot() -> None:
@@ -28,6 +30,11 @@ def test_many_subtasks_share_a_dot() -> None:
     drawn = dots(Tally(9, cells), 512 * 5 + 100, running=[512 * 3 + 4], given_back=[], cancelled=[(512 * 4 + 511, 101)])
     assert drawn.each == 512
     assert drawn.looks == ["done", "partial", "failed", "running", "ended", "ended"]
+    counts = {"done": 1523, "failed": 1, "running": 1, "ended": 101, "queued": 0}
+    assert drawn.legend(counts) == [
+        ("done", "1,523 done"), ("partial", "partly done"), ("running", "1 running"), ("failed", "1 set aside"),
+        ("ended", "101 cancelled"),
+    ]  # fmt: skip
 
 
 def test_the_last_dot_is_done_when_its_fewer_subtasks_are() -> None:
@@ -39,14 +46,35 @@ def test_no_subtasks_give_no_dots() -> None:
     assert (drawn.looks, drawn.paths, drawn.rows) == ([], [], 0)
 
 
-def test_states_differ_by_shape_and_stay_inside_their_places() -> None:
+def test_states_have_the_shapes_of_their_marks_and_stay_inside_their_places() -> None:
     tally = Tally(1, {0: Cell(done=2), 1: Cell(done=1), 2: Cell(failed=1)})
     drawn = dots(tally, 14, running=[6], given_back=[8], cancelled=[(10, 2)])
     paths = dict(drawn.paths)
     assert set(paths) == set(LOOKS)
-    shapes = [re.sub(r"^M[\d ]+", "", paths[look].split("z")[0]) for look in _FILLED]
-    assert len(set(shapes)) == len(_FILLED)
-    assert all(int(x) < drawn.columns * 10 for path in paths.values() for x in re.findall(r"M(\d+) ", path))
+    shapes = {look: re.sub(r"^M[\d. ]+", "", path.split("M")[1]) for look, path in paths.items()}
+    assert len(set(shapes.values())) == len(LOOKS)
+    assert all(float(x) < drawn.columns * 10 for path in paths.values() for x in re.findall(r"M([\d.]+) ", path))
+    marks = (files("minions.server.web") / "templates" / "parts" / "marks.html").read_text()
+    for look in LOOKS:
+        mark = re.search(rf'id="mark-{look}".*', marks)
+        assert mark, look
+        is_stroke = " stroke=" in mark[0]
+        style = re.search(rf"\.dot\.{look} {{(.*?)}}", STYLES)
+        assert style, look
+        assert ("fill: none" in style[1]) is is_stroke, look
+        # One state has one colour: what the mark beside the word has.
+        colours = [re.findall(r"var\((--[\w-]+)\)", each) for each in (style[1], _colour_of_state(look))]
+        assert colours[0] == colours[1], look
+
+
+STYLES = "".join((files("minions.server.web") / "static" / name).read_text() for name in ("app.css", "tasks.css"))
+
+
+def _colour_of_state(look: str) -> str:
+    """The last rule for the mark of a state, which is that of its word where it has none of its own."""
+    rules = re.findall(r"([^{}]+){([^{}]*)}", STYLES)
+    own = [body for names, body in rules if f".state.{look} .mark" in names]
+    return (own or [body for names, body in rules if re.search(rf"\.state\.{look}\b(?! )", names.strip())])[-1]
 
 
 def test_the_script_under_the_pointer_knows_every_letter() -> None:

@@ -20,12 +20,15 @@ def entry(seconds_ago: float, kind: str, acquirement: int, executor: int = 1, **
     return LaneEntry(before(seconds_ago), acquirement * 10, kind, executor, acquirement, **values)
 
 
-def now(state: str = "busy", reason: str = "", name: str = "studio") -> ExecutorNow:
-    return ExecutorNow(name, state, reason, before(5))
+def now(state: str = "busy", reason: str = "", name: str = "studio", seconds: float = 5) -> ExecutorNow:
+    return ExecutorNow(name, state, reason, before(seconds))
 
 
 def drawn(entries: list[LaneEntry], held: list[HeldSubtask] | None = None, **given: Any) -> Lanes:
-    values: dict[str, Any] = {"started": before(1000), "until": UNTIL, "is_cut": False, **given}
+    values: dict[str, Any] = {
+        "started": before(1000), "until": UNTIL, "is_cut": False, "is_paused": False,
+        "silent_after": timedelta(seconds=900), **given,
+    }  # fmt: skip
     executors = values.pop("executors", {1: now()})
     beats = values.pop("beats", {})
     newest_first = sorted(entries, key=lambda each: each.at, reverse=True)
@@ -71,7 +74,7 @@ def test_a_subtask_given_back_is_marked_and_the_gap_says_why() -> None:
         entry(700, "released", 1, reason="the owner came back"),
         entry(300, "part", 2, seconds=100, rows=5),
         entry(300, "done", 2),
-    ], executors={1: now("paused", "on battery")}))  # fmt: skip
+    ], executors={1: now("paused", "on battery", seconds=300)}))  # fmt: skip
     assert [bar.look for bar in found.bars] == ["released", "done"]
     assert [(gap.x, gap.width, gap.reason) for gap in found.gaps] == [
         (30.0, 30.0, "the owner came back"),
@@ -79,10 +82,45 @@ def test_a_subtask_given_back_is_marked_and_the_gap_says_why() -> None:
     ]
 
 
-def test_a_gap_without_an_early_end_is_explained_by_what_the_executor_told() -> None:
-    beats = {1: [(before(800), "idle"), (before(600), "busy"), (before(500), "busy")]}
-    found = only(drawn([entry(200, "part", 1, seconds=200, rows=1), entry(200, "done", 1)], beats=beats))
-    assert [gap.reason for gap in found.gaps] == ["worked for another task", "worked for another task"]
+def gaps(entries: list[LaneEntry], beats: list[tuple[float, str]], **given: Any) -> list[tuple[float, float, str]]:
+    """The gaps of one lane; beats as (seconds ago, state)."""
+    told = {1: [(before(ago), state) for ago, state in beats]}
+    return [(gap.x, gap.width, gap.reason) for gap in only(drawn(entries, beats=told, **given)).gaps]
+
+
+ONE_PART = [entry(200, "part", 1, seconds=200, rows=1), entry(200, "done", 1)]  # from 400 to 200 seconds ago
+BUSY = "busy, committed nothing here"
+
+
+def test_a_gap_says_how_the_executor_was_from_one_heartbeat_to_the_next() -> None:
+    assert gaps(ONE_PART, [(900, "idle"), (700, "busy"), (500, "busy")]) == [
+        (10.0, 20.0, "idle"), (30.0, 30.0, BUSY), (80.0, 20.0, BUSY)
+    ]  # fmt: skip
+
+
+def test_before_its_first_heartbeat_and_in_a_silence_nothing_is_known_of_an_executor() -> None:
+    assert gaps(ONE_PART, [(410, "busy")], executors={}) == [(80.0, 20.0, BUSY)]
+    assert gaps(ONE_PART, [(1000, "idle")], executors={}, silent_after=timedelta(seconds=300)) == [(0.0, 30.0, "idle")]
+
+
+def test_how_an_executor_is_now_is_said_of_the_time_since_then_only() -> None:
+    executors = {1: now("paused", "on battery", seconds=100)}
+    assert gaps(ONE_PART, [], executors=executors) == [(90.0, 10.0, "on battery")]
+
+
+def test_while_the_task_is_paused_an_idle_executor_does_not_wait_for_work() -> None:
+    idle = {1: now("idle", "waiting for work", seconds=100)}
+    assert gaps(ONE_PART, [], executors=idle, is_paused=True) == [(90.0, 10.0, "idle, the task is paused")]
+    assert gaps(ONE_PART, [], executors=idle) == [(90.0, 10.0, "waiting for work")]
+
+
+def test_why_an_executor_left_is_said_until_it_does_something_else() -> None:
+    left = [entry(600, "released", 1, reason="the owner came back")]
+    assert gaps(left, [(1000, "busy"), (599, "paused"), (300, "idle")], executors={}) == [
+        (0.0, 40.0, BUSY), (40.0, 30.0, "the owner came back"), (70.0, 30.0, "idle")
+    ]  # fmt: skip
+    fault = [entry(600, "fault", 1, reason="engine_failed")]
+    assert gaps(fault, [(1000, "busy")], executors={}) == [(0.0, 40.0, BUSY), (40.0, 50.0, BUSY)]
 
 
 def test_what_nobody_told_is_no_reason() -> None:
@@ -125,4 +163,4 @@ def test_a_lane_says_in_words_what_it_shows() -> None:
     found = only(drawn([
         entry(300, "done", 1), entry(200, "lost", 2, reason="no sign of life"), entry(100, "failed", 3)
     ]))  # fmt: skip
-    assert found.summary == "studio: 3 subtasks, 1 given back, 1 failed"
+    assert found.summary == "studio: 3 subtasks, 1 given or taken back, 1 attempt failed"

@@ -105,7 +105,7 @@ def test_able_are_those_that_would_work_at_once() -> None:
 
 
 def test_commands_to_begin_with_name_a_server_that_is_elsewhere() -> None:
-    assert begin_commands("http://127.0.0.1:7878/")[0] == "minions executor"
+    assert begin_commands("http://127.0.0.1:7878/")[0] == "minions executor install"
     lend, submit = begin_commands("https://minions.example.org/")
-    assert lend == "minions executor --server https://minions.example.org"
+    assert lend == "minions executor install --server https://minions.example.org"
     assert "submit embed - --server https://minions.example.org --model" in submit

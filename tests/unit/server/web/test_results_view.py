@@ -29,7 +29,8 @@ def test_a_vector_shows_its_size_its_norm_and_how_it_begins() -> None:
     assert found.vector is not None
     assert (found.vector.dimension, found.vector.norm) == (7, 5.0)
     assert found.vector.first == "3.0000, 4.0000, 0.0000, 0.0000, 0.0000, 0.0000, …"
-    assert (found.id, found.object, found.position, found.anchor) == ("7", "in.jsonl", 17, "r3-40-5")
+    assert (found.id, found.object, found.where, found.anchor) == ("7", "in.jsonl", "17", "r3-40-5")
+    assert shown({"embedding": [3.0], "position": 20_687}, EMBED, unit="byte").where == "byte 20,687"
     assert found.input == excerpt("hi", 600)
     assert found.reply is None
 

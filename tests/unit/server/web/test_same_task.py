@@ -6,6 +6,7 @@ import ast
 import inspect
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from minions.client.client import Client
 from minions.client.inputs import opened_inputs
 from minions.commands.submit import complete, embed
 from minions.domain.specification import CompleteParameters, EmbedParameters
-from minions.server.web.views.same_task import TaskText, own_input, same_task, upload_id
+from minions.server.web.views.same_task import SameTask, TaskText, own_input, same_task, upload_id
 from minions.wire.tasks import SubmitRequest
 
 NASTY = "Say \"$(rm -rf ~)\" 'to' {name}\nthen `stop`; é"
@@ -24,7 +25,7 @@ COMPLETE = TaskText(
     parameters=CompleteParameters.model_validate(
         {"prompt": NASTY, "system": "@home", "max_tokens": 9, "keep": ("a b", "c"), "stop": ("END",), "seed": 3}
     ),
-    inputs=["objects:uploads/upl_0000002a/in put.csv", "s3://b/k*"], input_format="csv", output_format="jsonl",
+    inputs=["upl_0000002a", "s3://b/k*"], input_format="csv", output_format="jsonl",
     priority=5,
 )  # fmt: skip
 EMBED = TaskText(
@@ -33,8 +34,14 @@ EMBED = TaskText(
     task_name="",
     model="hf:a/b",
     parameters=EmbedParameters.model_validate({}),
-    inputs=["p.jsonl"],
+    file="p.jsonl",
 )
+
+
+def texts_of(task: TaskText, server: str = "http://x") -> SameTask:
+    found = same_task(task, server)
+    assert found is not None
+    return found
 
 
 def flags_of(command: str) -> dict[str, list[str]]:
@@ -51,12 +58,12 @@ def flags_of(command: str) -> dict[str, list[str]]:
 
 
 def test_the_command_survives_a_shell() -> None:
-    found = flags_of(same_task(COMPLETE, "http://x").command)
-    assert found["inputs"] == ["in put.csv", "s3://b/k*"]
+    found = flags_of(texts_of(COMPLETE).command)
+    assert found["inputs"] == ["upl_0000002a", "s3://b/k*"]
     assert found["--prompt"] == [NASTY]
     assert found["--system"] == ["@@home"]  # a leading @ would name a file
     assert found["--keep"] == ["a b", "c"]
-    assert found["--param"] == ["max_tokens=9", "seed=3", 'stop=["END"]']
+    assert found["--param"] == ["max_tokens=9", "seed=3", "stop=END"]
     assert found["--priority"] == ["5"]
 
 
@@ -65,12 +72,12 @@ def test_the_command_uses_flags_that_exist() -> None:
         known = inspect.getsource(module) + inspect.getsource(
             __import__("minions.commands.submit.options", fromlist=["x"])
         )
-        for flag in flags_of(same_task(task, "http://x").command):
+        for flag in flags_of(texts_of(task).command):
             assert flag == "inputs" or f'"{flag}"' in known, flag
 
 
 def test_what_is_as_it_would_be_anyway_is_left_away() -> None:
-    found = same_task(EMBED, "http://x")
+    found = texts_of(EMBED)
     assert found.command == "minions submit embed p.jsonl \\\n  --model hf:a/b"
     assert "column" not in found.python
 
@@ -88,28 +95,43 @@ def inputs_of(call: ast.Call) -> Any:
     return eval(compile(ast.Expression(call.args[0]), "inputs", "eval"), {"Path": Path})
 
 
-def test_the_python_names_files_as_the_client_takes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_python_names_inputs_as_the_client_takes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "in put.csv").write_text("text\na\n")
-    given = inputs_of(calls_of(same_task(COMPLETE, "http://x").python)["complete"])
+    given = inputs_of(calls_of(texts_of(COMPLETE).python)["complete"])
     with opened_inputs(given, "text") as inputs:
-        assert [each.label for each in inputs] == ["in put.csv", "s3://b/k*"]
+        assert [(each.uri, each.file) for each in inputs] == [("upl_0000002a", None), ("s3://b/k*", None)]
+    for name in ("~in put.csv", "-", "upl_1"):
+        (tmp_path / name).write_text("text\na\n")
+        task = replace(EMBED, file=name)
+        with opened_inputs(inputs_of(calls_of(texts_of(task).python)["embed"]), "text") as inputs:
+            assert inputs[0].file is not None
+            assert inputs[0].file.filename == name
+        assert flags_of(texts_of(task).command)["inputs"] == [f"./{name}"]
+
+
+def test_what_is_pasted_goes_along_however_it_looks() -> None:
+    rows = '{"text": "END"}\nEND\n\u2028\'$x\n'
+    command = texts_of(replace(EMBED, file="", pasted=rows)).command
+    assert command.endswith(f" <<'END_'\n{rows}END_")
+    written = calls_of(texts_of(replace(EMBED, file="", pasted=rows)).python)["write_text"]
+    assert ast.literal_eval(written.args[0]) == rows
+    assert same_task(replace(EMBED, file="", pasted="x" * 4001), "http://x") is None
 
 
 def test_the_python_calls_what_exists_with_the_same_values() -> None:
     for task in (COMPLETE, EMBED):
-        call = calls_of(same_task(task, "http://x").python)[task.parameters.kind]
+        call = calls_of(texts_of(task).python)[task.parameters.kind]
         values: dict[str, Any] = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
         signature = inspect.signature(getattr(Client, task.parameters.kind))
         signature.bind(None, inputs_of(call), **values)
         named = {name for name, each in signature.parameters.items() if each.kind is not each.VAR_KEYWORD}
         assert set(values) - named <= set(type(task.parameters).model_fields)
-    call = calls_of(same_task(COMPLETE, "http://x").python)["complete"]
+    call = calls_of(texts_of(COMPLETE).python)["complete"]
     assert NASTY in [ast.literal_eval(word.value) for word in call.keywords]
 
 
 def test_the_request_is_one() -> None:
-    words = shlex.split(same_task(COMPLETE, "https://minions.example").curl)
+    words = shlex.split(texts_of(COMPLETE, "https://minions.example").curl)
     assert words[1] == "https://minions.example/api/v1/tasks"
     request = SubmitRequest.model_validate(json.loads(words[words.index("--data") + 1]))
     assert request.parameters == COMPLETE.parameters

@@ -97,5 +97,26 @@ async def test_what_nobody_asks_for_any_more_does_not_stay() -> None:
     assert [each() is None for each in gone] == [True] * 20 + [False]
 
 
+async def test_large_texts_of_made_up_addresses_do_not_pile_up() -> None:
+    shared = SharedViews(lambda: 0.0)
+    read_before: list[weakref.ref[Text]] = []
+
+    async def read() -> str:
+        text = Text("x" * 100_000)
+        read_before.append(weakref.ref(text))
+        return text
+
+    for address in range(200):
+        await shared.get(address, 10.0, read)
+    gc.collect()
+    assert 10 <= sum(each() is not None for each in read_before) <= 50
+    await shared.get(199, 10.0, read)
+    assert len(read_before) == 200, "the newest is there still"
+
+
+class Text(str):
+    """A page that can be seen to be gone."""
+
+
 class Large:
     """A page."""

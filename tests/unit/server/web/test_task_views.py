@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 from minions.domain.model_names import short_model
 from minions.domain.task_filter import TaskFilter
 from minions.server.actions.browse_tasks import GROUPS
+from minions.server.web.views.activity import in_order, sentence
+from minions.server.web.views.ending import ending
 from minions.server.web.views.minutes import rates
 from minions.server.web.views.progress import can, segments, state_of
 from minions.server.web.views.task_list import ListQuery, in_words
+from minions.store.looking import ActivityEntry
 from minions.wire.tasks import RowCounts, SubtaskCounts, TaskView
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -87,6 +90,41 @@ def test_what_may_be_done_follows_the_state() -> None:
     assert can(view(state="completed", rows=RowCounts(ok=1, failed=1))) == {"download", "retry"}
     assert can(view(state="cancelled", subtasks=SubtaskCounts(total=2, cancelled=2))) == {"retry"}
     assert can(view(state="failed")) == set()
+
+
+def test_a_failed_task_says_what_happened_and_the_way_out() -> None:
+    told = ending(
+        view(state="failed", state_reason="hf:x/y is not whole in /a_b (model_unavailable 3 times on 2 executors)")
+    )
+    assert told is not None
+    assert told.title == "No executor could load the model"
+    assert told.text == "hf:x/y is not whole in /a_b (model unavailable 3 times on 2 executors)."
+    assert "retry" in told.way_out.lower()
+    other = ending(view(state="failed", state_reason="there is no row in any of the inputs"))
+    assert other is not None
+    assert (other.title, other.text) == ("The task failed", "There is no row in any of the inputs.")
+    assert ending(view(state="completed", state_reason="2 subtasks keep their failed rows")) is None
+
+
+def entry(seconds: float, word: str, subtask: int = 0, **given: Any) -> ActivityEntry:
+    values: dict[str, Any] = {
+        "ledger_id": 1, "subtasks": 1, "executor_id": 1, "attempt": 1, "losses": 0, "rows": 0, "failed_rows": 0,
+        "reason": "", "message": "", "seconds": 0.0,
+    }  # fmt: skip
+    return ActivityEntry(at=NOON + timedelta(seconds=seconds), subtask_id=subtask, entry=word, **(values | given))
+
+
+def test_a_subtask_is_done_after_its_last_part_whichever_was_written_first() -> None:
+    found = in_order([entry(9, "part", 1), entry(5.001, "part"), entry(5, "done"), entry(2, "part")])
+    assert [(each.subtask_id, each.entry) for each in found] == [(1, "part"), (0, "done"), (0, "part"), (0, "part")]
+    apart = [entry(9, "part", 1), entry(9, "done", 2), entry(4, "part"), entry(3, "done")]
+    assert in_order(apart) == apart
+
+
+def test_what_the_end_of_the_task_says_is_not_said_again_of_each_subtask() -> None:
+    assert sentence(entry(1, "cancelled", reason="the hub is away"), "the hub is away") == "with the task"
+    assert sentence(entry(1, "cancelled", reason="by hand"), "") == "by hand"
+    assert sentence(entry(1, "fault", reason="model_unavailable")) == "model unavailable (attempt 1)"
 
 
 def test_a_filter_comes_from_the_url_and_goes_back() -> None:

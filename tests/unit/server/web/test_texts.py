@@ -123,10 +123,23 @@ def test_what_is_no_zone_is_none(name: str | None) -> None:
 
 
 def test_sentence() -> None:
-    assert [texts.sentence(each) for each in ("", "wait a little", "Done.", " it ran? ", "a.jsonl is empty")] == [
+    assert [
+        texts.sentence(each)
+        for each in ("", "wait a little", "Done.", " it ran? ", "a.jsonl is empty", "'x y/z' is not a name")
+    ] == [
         "",
         "Wait a little.",
         "Done.",
         "It ran?",
         "a.jsonl is empty.",
+        "'x y/z' is not a name.",
     ]
+    assert not texts.begins_with_word("'x y/z' is not a name")  # a capital X would be the very mistake
+    assert texts.begins_with_word("isn't it")
+
+
+def test_what_an_executor_works_on() -> None:
+    tasks = ["a/b/one", "a/b/two", "a/c/three", "x/y/four"]
+    assert [texts.works_on(tasks[:number]) for number in range(1, 5)] == [
+        "one", "one and two", "one, two and 1 more", "one, two and 2 more",
+    ]  # fmt: skip

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from starlette.responses import Response
 from starlette.routing import Route
 
 from minions.domain.names import number_of, public_id
+from minions.server.actions.team_models import held_models
 from minions.server.actions.view_fleet import (
     STATES,
     Beat,
@@ -200,7 +201,6 @@ def hours(visit: Visit) -> list[tuple[float, str]]:
 def facts(view: ExecutorView) -> list[tuple[str, str]]:
     """What people want to know of the machine; pure."""
     device = view.device
-    models = cast("list[Any]", device["models"]) if isinstance(device.get("models"), list) else []
     found = [
         ("Owner", view.owner),
         ("Chip", str(device.get("chip") or "")),
@@ -210,7 +210,7 @@ def facts(view: ExecutorView) -> list[tuple[str, str]]:
         ("System", str(device.get("system") or "")),
         ("Takes", ", ".join(view.kinds)),
         ("Engines", ", ".join(view.engines)),
-        ("Models held", ", ".join(map(str, models))),
+        ("Models held", ", ".join(held_models(device))),
         ("Preferences", ", ".join(view.preferences) or "none: first in, first out"),
         ("Version", view.version),
         ("Id", view.id),

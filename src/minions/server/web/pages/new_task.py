@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -15,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from minions.domain.errors import Conflict, FieldError, ValidationFailed
-from minions.server.actions.preview_input import FirstRows
+from minions.server.actions.preview_input import FirstRows, column_errors
 from minions.server.actions.preview_task import (
     Estimate,
     InputPreview,
@@ -25,20 +26,27 @@ from minions.server.actions.preview_task import (
     preview_pasted,
 )
 from minions.server.actions.store_upload import StoredUpload, store_upload
-from minions.server.actions.submit_task import submit_task
+from minions.server.actions.submit_task import check_request, submit_task
 from minions.server.web.views.new_task import (
+    EXAMPLE_UPLOAD,
     LABELS,
+    MORE_NAME,
     MOST_PASTED,
     NewTaskForm,
     check_rows,
+    errors_of_names,
+    in_words_of_the_form,
+    others,
     paste_error,
     pasted_rows,
     placed,
+    repaired,
     request_of,
     row_parameters,
     sample_rows,
+    uri_errors,
 )
-from minions.server.web.views.same_task import EXAMPLE_UPLOAD, TaskText, same_task
+from minions.server.web.views.same_task import TaskText, same_task
 from minions.server.web.visit import Visit, act, page
 from minions.wire.tasks import SubmitRequest
 
@@ -77,14 +85,32 @@ async def new(visit: Visit) -> Response:
     if form["do"] != "start":
         return await _form_page(visit, form, look, placed([*errors, *(look.errors if look else [])], form))
     request, found = request_of(form, _named_inputs(form))
-    if request is None or errors:
-        return await _form_page(visit, form, look, placed([*errors, *found], form))
+    if request is None or errors or form.source == "lines":  # these are stored only when nothing is wrong
+        found = await _all_errors(visit, form, look)
+    if request is None or errors or found:
+        return await _form_page(visit, form, look, placed([*errors, *others(found, errors, form)], form))
     try:
         return await _start(visit, form, request)
     except ValidationFailed as error:
         return await _form_page(visit, form, look, placed(error.errors, form))
     except Conflict as error:
         return await _form_page(visit, form, look, {"task_name": error.message})
+
+
+async def _all_errors(visit: Visit, form: NewTaskForm, look: InputPreview | None) -> list[FieldError]:
+    """Everything that is wrong, so that nothing more turns up once what is shown is corrected.
+
+    What only a whole request can be asked is asked of one in which the fields that are wrong are set right.
+    """
+    request, errors = repaired(form, _named_inputs(form))
+    if request is None:
+        return errors
+    found = (await check_request(visit.deployment, visit.token, request)).errors
+    if form.source == "lines":
+        found = [each for each in found if not each.field.startswith("inputs")]  # they are no upload yet
+        if look is not None:
+            found += look.errors or column_errors(look.first, request.parameters, look.name)
+    return errors + others(found, errors, form)
 
 
 def _named_inputs(form: NewTaskForm) -> list[str]:
@@ -190,7 +216,11 @@ async def _look(visit: Visit, form: NewTaskForm) -> InputPreview | None:
     inputs = form.inputs()
     if not inputs:
         return None
-    return await preview_input(visit.deployment, visit.token, inputs, form["input_format"] or None)
+    if wrong := uri_errors(form):
+        return InputPreview("", 0, 0, FirstRows(error=wrong[0]), errors=wrong)
+    look = await preview_input(visit.deployment, visit.token, inputs, form["input_format"] or None)
+    told = [replace(each, message=in_words_of_the_form(each.message)) for each in look.errors]
+    return replace(look, errors=told)
 
 
 async def _form_page(visit: Visit, form: NewTaskForm, look: InputPreview | None, errors: Mapping[str, str]) -> Response:
@@ -198,15 +228,19 @@ async def _form_page(visit: Visit, form: NewTaskForm, look: InputPreview | None,
     reports anything else as a fault of the page."""
     models = await visit.shared_view(("models",), 30.0, lambda: known_models(visit.deployment, visit.token))
     key = form["key"] or secrets.token_hex(16)
-    return visit.page(
+    response = visit.page(
         "tasks/new.html",
         errors=errors,
         labels=LABELS,
         models=models,
         key=key,
         most_pasted=MOST_PASTED,
+        more_name=MORE_NAME,
         **await _shown(visit, form, look),
     )
+    # Back to a form must lead to it, as it was: what was sent to one can be had from the browser's cache alone.
+    response.headers["Cache-Control"] = "private, no-cache"
+    return response
 
 
 async def _shown(visit: Visit, form: NewTaskForm, look: InputPreview | None) -> dict[str, Any]:
@@ -217,29 +251,37 @@ async def _shown(visit: Visit, form: NewTaskForm, look: InputPreview | None) -> 
     rows = look.first.seen.rows if look is not None and look.first.seen is not None else []
     estimate: Estimate | None = None
     if look is not None and look.size_bytes and form["model"].strip() and request is not None:
-        estimate = await estimate_task(visit.deployment, request.model, row_parameters(request), look.size_bytes)
+        parameters = row_parameters(request)
+        estimate = await estimate_task(visit.deployment, visit.token, request.model, parameters, look.size_bytes)
+    is_right = look is not None and request is not None and _would_be_taken(form, look, request)
     return {
         "form": form,
         "found": look,
         "samples": sample_rows(rows, row_parameters(request)) if request is not None else [],
         "check": check_rows(rows, row_parameters(request)) if request is not None and rows else None,
         "estimate": estimate,
-        "same": same_task(_text_of(form, request), visit.server_address) if request else None,
+        "same": same_task(_text_of(form, request), visit.server_address) if request and is_right else None,
+        "is_right": is_right,
         "request_known": request is not None,
     }
 
 
+def _would_be_taken(form: NewTaskForm, look: InputPreview, request: SubmitRequest) -> bool:
+    """Whether the same task, made elsewhere, would not be refused for what is known already."""
+    wrong = not form["model"].strip() or look.errors or column_errors(look.first, request.parameters, look.name)
+    return not wrong and not errors_of_names(form)
+
+
 def _text_of(form: NewTaskForm, request: SubmitRequest) -> TaskText:
-    names: Sequence[str] = request.inputs
-    if form.source != "uri":
-        names = [form["filename"] or ("pasted.jsonl" if form.source == "lines" else "rows.jsonl")]
     return TaskText(
         team=request.team,
         project=request.project,
         task_name=request.task_name or "",
         model=request.model,
         parameters=row_parameters(request),
-        inputs=names,
+        inputs=request.inputs if form.source == "uri" else (),
+        file=form["filename"] or "rows.jsonl" if form.source == "file" else "",
+        pasted=pasted_rows(form["lines"]).decode() if form.source == "lines" else "",
         input_format=request.input_format,
         output_format=request.output_format,
         priority=request.priority,

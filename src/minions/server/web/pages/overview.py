@@ -82,7 +82,7 @@ async def overview(visit: Visit) -> Response:
         active=active,
         alerts=alerts(figures, active),
         commands=begin_commands(visit.server_address),
-        empty=not figures.registered and not active and not past.paces(visit.token.teams),
+        empty=not figures.registered and not figures.tasks and not past.paces(visit.token.teams),
         points=throughput(past.paces(visit.token.teams), visit.now) if past.is_ready else None,
         failures=await _failures(visit) if past.is_ready else [],
     )
@@ -214,10 +214,11 @@ def _waits(active: Sequence[TaskView]) -> list[Alert]:
 
 
 def begin_commands(address: str) -> tuple[str, str]:
-    """What to type to lend a machine, and to hand in a first batch, for who sees this server at this address; pure."""
+    """What to type to lend a machine while its owner is away, and to hand in a first batch, for who sees this server at
+    this address; pure."""
     url = urlsplit(address)
     server = "" if url.hostname in ("127.0.0.1", "localhost", "::1") else f"--server {url.scheme}://{url.netloc} "
     return (
-        f"minions executor {server}".strip(),
+        f"minions executor install {server}".strip(),
         f"head -1000 FILE.jsonl | minions submit embed - {server}--model hf:BAAI/bge-small-en-v1.5",
     )

@@ -13,11 +13,12 @@ from starlette.routing import Route
 
 from minions.domain.errors import FieldError, ValidationFailed
 from minions.domain.names import public_id
-from minions.server.actions.manage_tokens import create_token, list_tokens, revoke_token
+from minions.server.actions.manage_tokens import create_token, list_tokens, name_of_secret, revoke_token
 from minions.server.web.look import BROWSER_ZONE_COOKIE, LOOK_COOKIE, THEMES, Look, theme_of
+from minions.server.web.made_token import MADE_COOKIE, SHOWN_SECONDS, good_nonce, new_nonce, secret_of
 from minions.server.web.texts import zone_of
-from minions.server.web.visit import Visit, act, page
-from minions.wire.tasks import TokenRequest, TokenView
+from minions.server.web.visit import Visit, act, is_secure, page
+from minions.wire.tasks import TokenRequest
 
 SCOPES: Final = {
     # Short: a select shows one line, and its field is narrow.
@@ -39,25 +40,49 @@ def routes() -> list[Route]:
     return [
         page("/settings", show),
         act("/settings/look", change_look),
+        page("/settings/tokens", show_tokens),
         act("/settings/tokens", make_token, "admin"),
         act("/settings/tokens/{token}/revoke", revoke, "admin"),
     ]
 
 
 async def show(visit: Visit) -> Response:
-    """The page."""
-    return await _page(visit)
+    """The page, this once with the secret of a token that was just made."""
+    if (cookie := visit.request.cookies.get(MADE_COOKIE)) is None:
+        return await _page(visit)
+    response = await _page(visit, made=await _made(visit, cookie))
+    response.delete_cookie(MADE_COOKIE, path="/settings")
+    return response
+
+
+async def show_tokens(visit: Visit) -> Response:
+    """The address of a form that had to be corrected, opened again."""
+    return visit.redirect("/settings#tokens")
+
+
+async def _made(visit: Visit, cookie: str) -> tuple[str, str] | None:
+    """(name, secret) of the token that was just made by this visitor."""
+    nonce = good_nonce(cookie, visit.now.timestamp())
+    if nonce is None or not _manages(visit):
+        return None
+    secret = secret_of(visit.deployment.link_secret, nonce)
+    name = await name_of_secret(visit.deployment, visit.token, secret)
+    return None if name is None else (name, secret)
+
+
+def _manages(visit: Visit) -> bool:
+    return visit.token.scope == "admin" and visit.token.teams is None
 
 
 async def _page(
     visit: Visit,
     *,
-    made: TokenView | None = None,
+    made: tuple[str, str] | None = None,
     given: Mapping[str, str] = _NEW,
     errors: Mapping[str, str] | None = None,
 ) -> Response:
-    """made: a token whose secret is shown this once. given, errors: of a form that has to be corrected."""
-    manages = visit.token.scope == "admin" and visit.token.teams is None
+    """made: name and secret of a token, shown this once. given, errors: of a form that has to be corrected."""
+    manages = _manages(visit)
     tokens = await list_tokens(visit.deployment, visit.token) if manages else []
     return visit.page(
         "settings/page.html",
@@ -88,14 +113,26 @@ async def change_look(visit: Visit) -> Response:
 
 
 async def make_token(visit: Visit) -> Response:
-    """Make a token, and show its secret. No redirect: the answer to this request alone holds the secret."""
+    """Make a token. The page that follows shows its secret."""
     form = await visit.form()
     given = {name: str(form.get(name) or "").strip() for name in _NEW}
+    nonce = new_nonce(visit.now.timestamp())
+    secret = secret_of(visit.deployment.link_secret, nonce)
     try:
-        made = await create_token(visit.deployment, visit.token, token_request(given))
+        await create_token(visit.deployment, visit.token, token_request(given), secret)
     except ValidationFailed as failed:
         return await _page(visit, given=given, errors=by_field(failed.errors))
-    return await _page(visit, made=made)
+    response = visit.redirect("/settings#tokens")
+    response.set_cookie(
+        MADE_COOKIE,
+        nonce,
+        max_age=SHOWN_SECONDS,
+        path="/settings",
+        secure=is_secure(visit.request),
+        httponly=True,
+        samesite="strict",
+    )
+    return response
 
 
 async def revoke(visit: Visit) -> Response:

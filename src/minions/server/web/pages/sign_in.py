@@ -49,7 +49,9 @@ async def _sign_in(request: Request, failures: Failures) -> Response:
     wanted = request.query_params.get("next")
     if request.method == "GET":
         token = await signed_in(web_of(request), request)
-        return RedirectResponse(local_path(wanted), 303) if token is not None else _form(request, wanted)
+        if token is not None:
+            return RedirectResponse(local_path(wanted), 303)
+        return _form(request, wanted, ended=_session_cookie(request) in request.cookies)
     check_origin(request)
     form = await short_form(request)
     wanted = str(form.get("next") or "")
@@ -92,13 +94,17 @@ async def sign_out(request: Request) -> Response:
     secure = is_secure(request)
     response = RedirectResponse("/sign-in", 303)
     response.delete_cookie(
-        cookie_name(web_of(request).deployment.link_secret, secure),
+        _session_cookie(request),
         path="/",
         secure=secure,
         httponly=True,
         samesite="lax",
     )
     return response
+
+
+def _session_cookie(request: Request) -> str:
+    return cookie_name(web_of(request).deployment.link_secret, is_secure(request))
 
 
 def _welcome(request: Request, token: Token, wanted: str | None) -> Response:
@@ -117,8 +123,9 @@ def _welcome(request: Request, token: Token, wanted: str | None) -> Response:
     return response
 
 
-def _form(request: Request, wanted: str | None, error: str = "", status: int = 200) -> Response:
-    context: dict[str, Any] = {"wanted": wanted or "", "error": error, "path": "/sign-in", **NOBODY}
+def _form(request: Request, wanted: str | None, error: str = "", status: int = 200, *, ended: bool = False) -> Response:
+    """ended: this browser has a session that holds no more."""
+    context: dict[str, Any] = {"wanted": wanted or "", "error": error, "ended": ended, "path": "/sign-in", **NOBODY}
     text = web_of(request).rendering.render("sign_in.html", context, look_of(request), datetime.now(UTC))
     headers = {"Cache-Control": "no-store"} | ({"Retry-After": "60"} if status == 429 else {})
     return HTMLResponse(text, status, headers)

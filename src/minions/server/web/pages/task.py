@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, cast, get_args
 
 from starlette.responses import Response, StreamingResponse
@@ -36,13 +36,14 @@ from minions.server.actions.read_results import (
 from minions.server.actions.retry_task import retry_task
 from minions.server.actions.view_jobs import JobsAsked, view_jobs
 from minions.server.web.texts import counted
-from minions.server.web.views.activity import reason_text, sentence
+from minions.server.web.views.activity import entry_state, in_order, reason_text, sentence
 from minions.server.web.views.dots import dots
+from minions.server.web.views.ending import ending
 from minions.server.web.views.lanes import lanes
 from minions.server.web.views.minutes import rates
 from minions.server.web.views.progress import can, segments, state_of
-from minions.server.web.views.results import show_row
-from minions.server.web.views.same_task import TaskText, own_input, same_task
+from minions.server.web.views.results import show_row, where
+from minions.server.web.views.same_task import TaskText, own_input, same_task, upload_id
 from minions.server.web.visit import Visit, act, page
 from minions.wire.tasks import TaskView
 
@@ -97,6 +98,7 @@ def _head_of(view: TaskView) -> dict[str, Any]:
         "segments": segments(view),
         "shown_state": state_of(view),
         "can": can(view),
+        "ending": ending(view),
         "short_model": short_model(view.model),
         "problems": sum(view.rows.failures.values()) + view.subtasks.failed,
     }
@@ -105,15 +107,17 @@ def _head_of(view: TaskView) -> dict[str, Any]:
 async def head_fragment(visit: Visit) -> Response:
     """Name, state, what can be done, bar and figures."""
     task = await _task(visit)
-    context = await _head(visit, task, visit.query("tab") or "", _LIVE_FRESH_SECONDS)
-    return visit.fragment("tasks/head.html", **context)
+    if tab := visit.query("tab"):
+        return visit.fragment("tasks/head.html", **await _head(visit, task, tab, _LIVE_FRESH_SECONDS))
+    shown = await _overview(visit, task, _LIVE_OVERVIEW_FRESH_SECONDS)
+    return visit.fragment("tasks/head.html", **_head_of(shown["view"]), tab="")
 
 
 async def overview_tab(visit: Visit) -> Response:
     """Throughput, subtasks, who is working, and what needs a look."""
     task = await _task(visit)
-    context = await _head(visit, task, "")
-    return visit.page("tasks/overview.html", **(await _overview(visit, task, _OPENED_FRESH_SECONDS) | context))
+    shown = await _overview(visit, task, _OPENED_FRESH_SECONDS)
+    return visit.page("tasks/overview.html", **(shown | _head_of(shown["view"])), tab="")
 
 
 async def overview_fragment(visit: Visit) -> Response:
@@ -123,16 +127,20 @@ async def overview_fragment(visit: Visit) -> Response:
 
 
 async def _overview(visit: Visit, task: Task, max_age_seconds: float) -> dict[str, Any]:
+    """One reading for the head and for what stands below it: their numbers must not contradict each other."""
+
     async def read() -> dict[str, Any]:
         look = await look_at_task(visit.deployment, task)
         title, numbers = _noteworthy(look)
-        return _shown(look) | {"noteworthy": await some_subtasks(visit.deployment, task, numbers), "title": title}
+        shown = _shown(look, visit.deployment.settings.heartbeat_seconds)
+        return shown | {"noteworthy": await some_subtasks(visit.deployment, task, numbers), "title": title}
 
     key = ("task overview", task.task_id, task.state, task.paused, task.retries)
     return await visit.web.shared.get(key, max_age_seconds, read)
 
 
-def _shown(look: TaskLook) -> dict[str, Any]:
+def _shown(look: TaskLook, heartbeat_seconds: float) -> dict[str, Any]:
+    counts = look.view.subtasks
     drawn = dots(
         look.tally,
         look.task.subtask_count,
@@ -143,7 +151,16 @@ def _shown(look: TaskLook) -> dict[str, Any]:
     return {
         "view": look.view,
         "dots": drawn,
-        "given_back": len(look.given_back),
+        "legend": drawn.legend(
+            {
+                "done": counts.done,
+                "running": counts.acquired,
+                "released": len(look.given_back),
+                "failed": counts.failed,
+                "ended": counts.cancelled,
+                "queued": counts.queued - len(look.given_back),
+            }
+        ),
         "lanes": lanes(
             look.entries,
             look.held,
@@ -152,6 +169,8 @@ def _shown(look: TaskLook) -> dict[str, Any]:
             started=look.task.started_at,
             until=look.until,
             is_cut=look.entries_cut,
+            is_paused=look.task.paused,
+            silent_after=timedelta(seconds=3 * heartbeat_seconds),
         ),
         "throughput": rates(look.minutes, look.task.started_at, look.until),
     }
@@ -248,6 +267,8 @@ async def errors_tab(visit: Visit) -> Response:
         **await _head(visit, task, "errors"),
         failures=sorted(tally.failures.items(), key=lambda pair: (-pair[1].rows, pair[0])),
         samples=samples,
+        where=where,
+        entry_state=entry_state,
         troubles=sorted(tally.troubles.items(), key=lambda pair: pair[1].last_at, reverse=True),
         reason_text=reason_text,
         short_object=own_input,
@@ -263,10 +284,10 @@ async def configuration_tab(visit: Visit) -> Response:
         text = TaskText(
             team=task.name.team,
             project=task.name.project,
-            task_name=task.name.task_name,
+            task_name="",  # this task has the name already
             model=task.model,
             parameters=given.parameters,
-            inputs=given.inputs,
+            inputs=[upload_id(uri) for uri in given.inputs],
             input_format=given.input_format,
             output_format=given.output_format,
             priority=task.priority,
@@ -296,6 +317,8 @@ async def activity_tab(visit: Visit) -> Response:
         listing=listing,
         only_troubles=troubles,
         is_first=before is None,
+        entries=in_order(listing.entries),
+        entry_state=entry_state,
         sentence=sentence,
         older=f"{last.at.isoformat()}_{last.ledger_id}" if listing.has_more and last is not None else "",
     )

@@ -18,6 +18,7 @@ from minions.domain.names import number_of, public_id
 from minions.domain.task_filter import TaskFilter
 from minions.server.actions.browse_tasks import GROUPS, browse_tasks, places_of
 from minions.server.actions.change_tasks import change_tasks, count_tasks_to_change
+from minions.server.actions.look_at_task import find_task
 from minions.server.web.views.progress import segments, state_of
 from minions.server.web.views.task_list import PILLS, ListQuery, in_words
 from minions.server.web.visit import Visit, act, page
@@ -69,7 +70,7 @@ async def _listing(visit: Visit, max_age_seconds: float) -> dict[str, Any]:
     return {
         "query": query,
         "listing": listing,
-        "pills": [(state, word, counts[state]) for state, word in PILLS],
+        "pills": [(state, word, counts[state]) for state, word in PILLS if counts[state] or state in ("", query.state)],
         "matching": counts[query.state],
         "here": dict(visit.request.query_params),
         "segments": segments,
@@ -118,12 +119,23 @@ async def _asking(
         "tasks/change.html",
         verb=verb,
         count=count,
+        only=await _only(visit, wanted),
         query=query,
         words=_words(query, wanted),
         chosen=[str(task) for task in given.getlist("task")],
         done_before=done_before,
         newest=newest,
     )
+
+
+async def _only(visit: Visit, wanted: TaskFilter) -> str:
+    """The name of the one task that is meant; empty when several are."""
+    if wanted.tasks is None or len(wanted.tasks) != 1:
+        return ""
+    try:
+        return (await find_task(visit.deployment, visit.token, public_id("tsk", wanted.tasks[0]))).name.task_name
+    except NotFound:
+        return ""
 
 
 def _asked(given: QueryParams | FormData) -> tuple[TaskVerb, ListQuery, TaskFilter]:

@@ -33,6 +33,8 @@ function options(figure, width) {
   const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: zone });
   const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: zone });
   const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+  // Ticks are a minute apart at least: labels tell no seconds, and closer ones would repeat themselves.
+  const apart = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440].map((minutes) => minutes * 60);
   const axis = { stroke: ink, font, grid: { stroke: grid, width: 1 }, ticks: { show: false } };
   return {
     width,
@@ -43,7 +45,7 @@ function options(figure, width) {
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), zone),
     scales: { y: { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.12 : 1] } },
     axes: [
-      { ...axis, grid: { show: false }, space: 70, size: 26, values: (_, all) => all.map((x) => {
+      { ...axis, grid: { show: false }, space: 70, size: 26, incrs: apart, values: (_, all) => all.map((x) => {
         const said = clock.format(x * 1000);
         return said === "00:00" ? day.format(x * 1000) : said;
       }) },

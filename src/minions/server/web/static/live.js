@@ -3,13 +3,19 @@
 //   <section id="fleet" data-live="executors" data-src="/fragments/overview/fleet" data-every="3">…</section>
 //
 // data-live: the topics that concern it, in words. data-src: answers with the element itself, same id. data-every: at
-// most once in so many seconds (2 without it). After each refresh the element gets the event `minions:refreshed`.
+// most once in so many seconds (2 without it). data-at-least: at least once in so many while the page is seen and live
+// (60 without it), because rates of the last minute and what only time changes are told by nobody. data-reload: the page
+// is loaded again once the answer has no such element. After each refresh it gets the event `minions:refreshed`.
 const QUIET_SECONDS = 9; // the server says "alive" every 4
 const STALE_SECONDS = 30;
 const DEFAULT_EVERY_SECONDS = 2;
+const DEFAULT_AT_LEAST_SECONDS = 60;
+const STAGGER = 0.2; // so much sooner at most, by chance, so that many pages do not ask at once
 const SETTLING = 2.2; // throttles: what the server answers is as old as two of them at most
 const FIRST_PAUSE_SECONDS = 1;
 const LONGEST_PAUSE_SECONDS = 15;
+const LONGEST_FETCH_SECONDS = 30;
+const TYPED_INTO = "textarea, select, input:not([type=checkbox], [type=radio], [type=button], [type=submit])";
 
 const chip = document.getElementById("live");
 let stream = null;
@@ -27,10 +33,11 @@ const topicsOf = (element) => element.dataset.live.split(/\s+/).filter(Boolean);
 function say(state, word) {
   if (!chip) return;
   chip.dataset.state = state;
-  const place = chip.querySelector(".word");
-  if (place.textContent !== word) place.textContent = word;
+  put(chip.querySelector(".word"), word); // spoken by screen readers, and so never written anew without need
   document.documentElement.dataset.liveState = state;
 }
+
+function put(place, words) { if (place.textContent !== words) place.textContent = words; }
 
 function connect() {
   clearTimeout(retry);
@@ -86,17 +93,31 @@ async function askWhy() {
   if (!source) return;
   try {
     const answer = await fetch(source, { headers: { "HX-Request": "true" }, cache: "no-store" });
-    if (answer.status === 401) location.reload();
+    if (answer.status === 401) loadAgain();
   } catch { /* nobody answers: it is tried again */ }
+}
+
+let loadsAgain = false; // once: another would break off the first
+
+function loadAgain() {
+  if (!loadsAgain) location.reload();
+  loadsAgain = true;
 }
 
 function refreshAll() { for (const element of all()) want(element, true); }
 
 const states = new WeakMap(); // by element: when it was last fetched, and what is planned
 
+function stateOf(element) {
+  if (!states.has(element)) {
+    const nothing = { timer: 0, busy: false, again: false, settles: false, settling: false, putOff: false };
+    states.set(element, { at: arrivedAt, chance: Math.random(), ...nothing });
+  }
+  return states.get(element);
+}
+
 function want(element, now = false, settles = true) {
-  const state = states.get(element) ?? { at: arrivedAt, timer: 0, busy: false, again: false, settles: false, settling: false };
-  states.set(element, state);
+  const state = stateOf(element);
   state.settles ||= settles;
   if (state.busy) { state.again = true; return; }
   if (state.timer && !(settles && state.settling)) return;
@@ -108,25 +129,50 @@ function want(element, now = false, settles = true) {
   state.timer = setTimeout(() => { state.timer = 0; refresh(element, state); }, wait);
 }
 
+function wantTheOld() {
+  if (!stream || document.hidden || document.documentElement.dataset.liveState !== "live") return;
+  for (const element of all()) {
+    const state = stateOf(element);
+    const seconds = (Number(element.dataset.atLeast) || DEFAULT_AT_LEAST_SECONDS) * (1 - STAGGER * state.chance);
+    const isOld = Date.now() - state.at > seconds * 1000;
+    if (isOld && !state.timer && !state.busy && !state.putOff) want(element, false, false);
+  }
+}
+
+// A form that somebody is filling in is left alone until they are done.
+function isTypedInto(element) {
+  return element.contains(document.activeElement) && document.activeElement.matches(TYPED_INTO);
+}
+
+function fetchWhatWasPutOff() {
+  for (const element of all()) {
+    const state = stateOf(element);
+    if (!state.putOff || isTypedInto(element)) continue;
+    state.putOff = false;
+    want(element, true);
+  }
+}
+
 async function refresh(element, state) {
+  if (isTypedInto(element)) { state.putOff = true; return; }
   // What the server answers may be as old as two of the element's throttles, because many pages share it and what it is
   // made of: after what changed was fetched, it is fetched once more, so that the last change of all is never missed.
   const settles = state.settles;
   state.settles = false;
-  if ("reload" in element.dataset) { location.reload(); return; } // more than this element will be different
   if (!element.dataset.src) return; // it has changed meanwhile, and has nothing to fetch any more
   if (!element.isConnected || document.hidden) { hadGap ||= document.hidden; return; }
   state.busy = true;
   state.at = Date.now();
   try {
-    const answer = await fetch(element.dataset.src, { headers: { "HX-Request": "true" }, cache: "no-store" });
-    if (answer.status === 401) { location.reload(); return; }
+    const signal = AbortSignal.timeout(LONGEST_FETCH_SECONDS * 1000); // a connection may hang without an end
+    const answer = await fetch(element.dataset.src, { headers: { "HX-Request": "true" }, cache: "no-store", signal });
+    if (answer.status === 401) { loadAgain(); return; }
     if (answer.status === 404) { state.again = false; element.removeAttribute("data-live"); return; }
     if (!answer.ok) throw new Error(`${answer.status}`);
     const text = await answer.text();
     if (!element.isConnected) return;
-    // A form that somebody is filling in is left alone until they are done.
-    if (element.contains(document.activeElement) && document.activeElement.matches("input, textarea, select")) return;
+    if ("reload" in element.dataset) { reloadUnlessSame(element, text); return; }
+    if (isTypedInto(element)) { state.putOff = true; return; }
     await htmx.swap({ sourceElement: element, target: element, text, swap: "outerMorph" });
     fresh();
     document.getElementById(element.id)?.dispatchEvent(new CustomEvent("minions:refreshed", { bubbles: true }));
@@ -141,17 +187,27 @@ async function refresh(element, state) {
   }
 }
 
+function reloadUnlessSame(element, text) {
+  const answered = new DOMParser().parseFromString(text, "text/html").getElementById(element.id);
+  if (answered && "reload" in answered.dataset) fresh();
+  else loadAgain(); // more than this element will be different
+}
+
 function showAge() {
   const seconds = Math.round((Date.now() - freshAt) / 1000);
   const stale = seconds >= STALE_SECONDS && document.documentElement.dataset.liveState === "reconnecting";
   for (const element of all()) element.classList.toggle("is-stale", stale);
-  if (stale) say("reconnecting", `Reconnecting · last update ${seconds < 120 ? `${seconds} s` : `${Math.floor(seconds / 60)} min`} ago`);
+  const age = seconds < 120 ? `${seconds} s` : `${Math.floor(seconds / 60)} min`;
+  if (chip) put(chip.querySelector(".age"), stale ? `last update ${age} ago` : "");
 }
 
 setInterval(() => {
   if (stream && Date.now() - heardAt > QUIET_SECONDS * 1000) lost();
   showAge();
+  wantTheOld();
 }, 1000);
+// After the event, when the field that got the focus is known.
+document.addEventListener("focusout", () => setTimeout(fetchWhatWasPutOff));
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) { stream?.close(); stream = null; clearTimeout(retry); hadGap = true; } else connect();
 });

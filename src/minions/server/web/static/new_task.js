@@ -4,13 +4,24 @@ const drop = form.querySelector("[data-drop]");
 const file = form.querySelector("#f-file");
 const words = form.querySelector("[data-drop-words]");
 const bar = form.querySelector(".drop-progress");
-const touched = new Set([...form.elements].filter((each) => ["column", "id", "prompt"].includes(each.name) && each.value).map((each) => each.name));
+const SUGGESTED = ["column", "id", "prompt"];
+const touched = new Set(); // goes with the form, to come back with it
+noteTouched();
 let uploading = null;
 let asked = 0;
 let timer = 0;
 
+function noteTouched() {
+  for (const name of form.elements.touched.value.split(" ").filter(Boolean)) touched.add(name);
+  for (const name of SUGGESTED) {
+    const { value } = form.elements[name];
+    if (value && value !== suggestionOf(name)) touched.add(name);
+  }
+}
+
 function say(text, strong = "") {
   words.textContent = "";
+  delete drop.dataset.uploaded;
   words.classList.remove("failed");
   file.removeAttribute("aria-invalid");
   if (strong) {
@@ -19,6 +30,11 @@ function say(text, strong = "") {
     words.append(name, " ");
   }
   words.append(text);
+}
+
+function sayUploaded() {
+  say("is uploaded. Choose another to replace it.", form.elements.filename.value);
+  drop.dataset.uploaded = ""; // its field holds no file any more, and does not say so beside this
 }
 
 function refuse(text, strong = "") {
@@ -56,8 +72,8 @@ function send(chosen) {
     form.elements.upload.value = answer.upload;
     form.elements.filename.value = answer.filename;
     file.value = ""; // it is there: the form must not send it a second time
-    say("is uploaded. Choose another to replace it.", answer.filename);
-    for (const name of ["column", "id", "prompt"]) if (!touched.has(name)) form.elements[name].value = "";
+    sayUploaded();
+    for (const name of SUGGESTED) if (!touched.has(name)) form.elements[name].value = "";
     look();
   };
   request.onerror = () => {
@@ -83,6 +99,7 @@ async function look() {
   const mine = ++asked;
   const data = new FormData(form);
   data.delete("file");
+  for (const name of SUGGESTED) if (!touched.has(name)) data.delete(name); // the server suggests them
   const place = document.getElementById("preview");
   place.classList.add("waiting");
   try {
@@ -105,21 +122,37 @@ function take(preview) {
   const list = document.getElementById("columns");
   const columns = JSON.parse(preview.dataset.columns ?? "[]");
   list.replaceChildren(...columns.map((name) => Object.assign(document.createElement("option"), { value: name })));
-  const text = preview.dataset.text ?? "";
-  const suggested = { column: text, id: preview.dataset.id ?? "", prompt: text ? `{${text}}` : "" };
-  for (const [name, value] of Object.entries(suggested)) {
+  for (const name of SUGGESTED) {
     const field = form.elements[name];
-    if (!touched.has(name) && document.activeElement !== field) field.value = value;
+    if (!touched.has(name) && document.activeElement !== field) field.value = suggestionOf(name);
   }
 }
 
+function suggestionOf(name) {
+  const { text = "", id = "" } = document.getElementById("preview").dataset;
+  return { column: text, id, prompt: text ? `{${text}}` : "" }[name];
+}
+
+// What was wrong and is being corrected is not called wrong any more: the server says again what is.
+function correct(field) {
+  const place = field.closest(".field.wrong");
+  if (!place) return;
+  place.classList.remove("wrong");
+  place.querySelector(".error")?.remove();
+  field.removeAttribute("aria-invalid");
+  field.setAttribute("aria-describedby", (field.getAttribute("aria-describedby") ?? "").split(" ").filter((id) => document.getElementById(id)).join(" "));
+  document.querySelector(`#errors a[href="#${field.id}"]`)?.closest("li").classList.add("corrected");
+}
+
 form.addEventListener("input", (event) => {
+  correct(event.target);
   if (event.target === file) return;
-  if (["column", "id", "prompt"].includes(event.target.name)) {
-    if (event.target.value) touched.add(event.target.name); else touched.delete(event.target.name);
+  if (SUGGESTED.includes(event.target.name)) {
+    touched.add(event.target.name); // emptied as well: who wants no id is not given one again
+    form.elements.touched.value = [...touched].join(" ");
   }
   if (["lines", "uri", "source"].includes(event.target.name)) {
-    for (const name of ["column", "id", "prompt"]) if (!touched.has(name)) form.elements[name].value = "";
+    for (const name of SUGGESTED) if (!touched.has(name)) form.elements[name].value = "";
   }
   clearTimeout(timer);
   timer = setTimeout(look, 450);
@@ -138,4 +171,12 @@ form.addEventListener("submit", (event) => {
 });
 
 document.getElementById("errors")?.focus();
-if (form.elements.upload.value || form.elements.lines.value || form.elements.uri.value) take(document.getElementById("preview"));
+for (const section of form.querySelectorAll("details:has(.wrong)")) section.open = true;
+if ("columns" in document.getElementById("preview").dataset) take(document.getElementById("preview"));
+// Back here, the browser has filled in what was typed by then, and knows nothing of the preview.
+addEventListener("pageshow", () => {
+  noteTouched();
+  if (form.elements.upload.value) sayUploaded();
+  if ("columns" in document.getElementById("preview").dataset) return;
+  if (form.elements.upload.value || form.elements.lines.value || form.elements.uri.value) look();
+});

@@ -1,5 +1,5 @@
 // The page of a task: what is under the pointer among the dots, and menus that close.
-const WORDS = { q: "queued", d: "done", p: "partly done", r: "running", g: "given back", f: "failed", c: "cancelled" };
+const WORDS = { q: "queued", d: "done", p: "partly done", r: "running", g: "given back", s: "set aside", c: "cancelled" };
 
 function dotAt(svg, event) {
   const box = svg.getBoundingClientRect();

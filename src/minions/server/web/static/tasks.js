@@ -1,13 +1,10 @@
 // The list of tasks: how many the buttons below it are about, and going on with what one request could not finish.
-const words = new WeakMap();
-
 function tell() {
   const form = document.getElementById("many");
   const place = form?.querySelector("[data-many-words]");
   if (!place) return;
-  if (!words.has(place)) words.set(place, place.textContent);
   const chosen = form.querySelectorAll("input[name=task]:checked").length;
-  const said = chosen ? `${chosen} chosen:` : words.get(place);
+  const said = chosen ? `${chosen} chosen:` : place.dataset.manyWords;
   if (place.textContent !== said) place.textContent = said;
 }
 

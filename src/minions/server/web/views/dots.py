@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from minions.domain.tally import Tally
@@ -15,11 +15,12 @@ WORDS = {
     "partial": "partly done",
     "running": "running",
     "released": "given back",
-    "failed": "failed",
+    "failed": "set aside",
     "ended": "cancelled",
 }
 _LETTERS = {look: word[0] for look, word in WORDS.items()}  # no two words begin alike
-_COLUMNS = ((24, 12), (200, 20), (800, 40), (2000, 64))
+_IN_LEGEND = ("done", "partial", "running", "released", "failed", "ended", "queued")
+_COLUMNS = ((200, 20), (800, 40), (2000, 64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,19 @@ class Dots:
     @property
     def rows(self) -> int:
         return -(-len(self.looks) // self.columns)
+
+    def legend(self, counts: Mapping[str, int]) -> list[tuple[str, str]]:
+        """(look, words) of every look that is drawn, counted from the dots: the two never contradict each other.
+
+        counts: of the looks, for dots that stand for several subtasks each.
+        """
+        drawn = Counter(self.looks)
+        numbers: Mapping[str, int | None] = drawn if self.each == 1 else {"partial": None, **counts}
+        return [
+            (look, WORDS[look] if number is None else f"{number:,} {WORDS[look]}")
+            for look in _IN_LEGEND
+            if (number := numbers.get(look, 0)) or (number is None and drawn[look])
+        ]
 
     @property
     def code(self) -> str:
@@ -93,17 +107,19 @@ def _paths(looks: Sequence[str], columns: int) -> list[tuple[str, str]]:
 
 
 def _shape(look: str, x: int, y: int) -> str:
-    """Shapes tell states apart where colours do not."""
+    """The mark of the look, as it stands in the legend: see parts/marks.html. Some are filled and some are strokes."""
     match look:
         case "running":
-            return f"M{x + 1} {y + 5}a4 4 0 1 0 8 0a4 4 0 1 0-8 0z"
+            return f"M{x + 0.8} {y + 5}a4.2 4.2 0 1 0 8.4 0a4.2 4.2 0 1 0-8.4 0z"
         case "released":
-            return f"M{x + 5} {y}l5 5-5 5-5-5z"
+            return f"M{x + 5} {y + 0.4}l4.6 4.6-4.6 4.6-4.6-4.6z"
         case "failed":
-            return f"M{x} {y}h9v9h-9z"
-        case "partial":
-            return f"M{x + 1} {y + 5}h8v4h-8z"
-        case "queued":
-            return f"M{x + 3} {y + 3}h4v4h-4z"
-        case _:
             return f"M{x + 1} {y + 1}h8v8h-8z"
+        case "partial":
+            return f"M{x + 1.5} {y + 5}a3.5 3.5 0 1 0 7 0z"
+        case "queued":
+            return f"M{x + 1.5} {y + 5}a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z"
+        case "ended":
+            return f"M{x + 1.5} {y + 5}h7"
+        case _:
+            return f"M{x + 1.3} {y + 5.4}l2.7 2.6 4.7-5.8"

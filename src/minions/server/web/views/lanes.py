@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from minions.domain.discretion import reason_for_teams
 from minions.domain.names import public_id
 from minions.server.web import texts
 
@@ -22,15 +23,25 @@ _LEAST_BAR = 0.35
 _LEAST_GAP = 3.0
 _ENDS = {"done": "done", "failed": "failed", "fault": "failed", "released": "released", "lost": "released",
          "cancelled": "ended"}  # fmt: skip
-_WORDS = {"second_start": "started a second time"}
-_GAP_WORDS = {
-    "busy": "worked for another task",
-    "idle": "waited for work",
-    "paused": "paused",
-    "starting": "was starting",
-    "stopping": "was stopping",
-    "offline": "was offline",
+_WORDS = {
+    "second_start": "started a second time",
+    "fault": "attempt failed",
+    "failed": "set aside",
+    "released": "given back",
+    "lost": "taken back",
 }
+LEGEND = {"done": "done", "running": "running", "released": "given or taken back", "failed": "attempt failed",
+          "ended": "cancelled"}  # fmt: skip
+# Busy may be with another task, or with loading this one's model: nobody wrote down which.
+_GAP_WORDS = {
+    "busy": "busy, committed nothing here",
+    "idle": "idle",
+    "paused": "paused",
+    "starting": "starting",
+    "stopping": "stopping",
+    "offline": "offline",
+}
+_RESTING = ("paused", "stopping", "offline")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +57,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A stretch in which an executor did nothing for the task, and why."""
+    """A stretch in which an executor committed nothing for the task, and how it was, as far as it is known."""
 
     x: float
     width: float
@@ -77,6 +88,12 @@ class Lanes:
     until: datetime
     more: int
 
+    @property
+    def legend(self) -> list[tuple[str, str]]:
+        """(look, word) of every look that is drawn."""
+        drawn = {bar.look for lane in self.lanes for bar in lane.bars}
+        return [(look, word) for look, word in LEGEND.items() if look in drawn]
+
 
 @dataclass(slots=True)
 class _Attempt:
@@ -98,6 +115,16 @@ class _Line:
     attempts: dict[int | None, _Attempt] = field(default_factory=dict[int | None, _Attempt])
 
 
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """How an executor was for a while, in words."""
+
+    begin: datetime
+    end: datetime
+    word: str
+    rests: bool
+
+
 def lanes(
     entries: Sequence[LaneEntry],
     held: Sequence[HeldSubtask],
@@ -107,8 +134,13 @@ def lanes(
     started: datetime | None,
     until: datetime,
     is_cut: bool,
+    is_paused: bool,
+    silent_after: timedelta,
 ) -> Lanes:
-    """entries: the newest first. is_cut: there are older ones within the hour, so that the axis begins later."""
+    """entries: the newest first. is_cut: there are older ones within the hour, so that the axis begins later.
+
+    is_paused: the task is. silent_after: of who said nothing for so long nobody knows how it was.
+    """
     lines = _lines(entries, held, until)
     begin = max(until - _HOUR, min(started or until, until))
     if is_cut and entries:
@@ -116,7 +148,14 @@ def lanes(
     begin = min(begin, until - _LEAST_AXIS)
     order = _order(lines, held)
     shown = [
-        _lane(number, lines[number], executors.get(number), beats.get(number, ()), begin, until)
+        _lane(
+            number,
+            lines[number],
+            executors.get(number),
+            _stretches(beats.get(number, ()), executors.get(number), until, silent_after, is_paused),
+            begin,
+            until,
+        )
         for number in order[:MOST_LANES]
     ]
     return Lanes(sorted(shown, key=lambda lane: _natural(lane.name)), begin, until, max(0, len(order) - MOST_LANES))
@@ -165,12 +204,7 @@ def _order(lines: Mapping[int, _Line], held: Iterable[HeldSubtask]) -> list[int]
 
 
 def _lane(
-    number: int,
-    line: _Line,
-    now: ExecutorNow | None,
-    beats: Sequence[tuple[datetime, str]],
-    begin: datetime,
-    until: datetime,
+    number: int, line: _Line, now: ExecutorNow | None, known: Sequence[_Stretch], begin: datetime, until: datetime
 ) -> Lane:
     name = now.name if now else f"executor {number}"
     attempts = sorted(line.attempts.values(), key=lambda each: (each.begin, each.end))
@@ -181,11 +215,11 @@ def _lane(
         if attempt.end < begin:
             why = _left_because(attempt)
             continue
-        x = _place(max(attempt.begin, end), begin, until)
-        _note_gap(gaps, end, max(attempt.begin, end), why or _told(beats, end, attempt.begin), begin, until)
-        bars.append(_bar(attempt, x, _place(attempt.end, begin, until)))
+        first = max(attempt.begin, end)
+        gaps += _gaps(end, first, why, known, begin, until)
+        bars.append(_bar(attempt, _place(first, begin, until), _place(attempt.end, begin, until)))
         end, why = max(end, attempt.end), _left_because(attempt)
-    _note_gap(gaps, end, until, why or _since(now) or _told(beats, end, until), begin, until)
+    gaps += _gaps(end, until, why, known, begin, until)
     return Lane(number, name, bars, gaps, _summary(name, bars))
 
 
@@ -199,7 +233,7 @@ def _bar(attempt: _Attempt, x: float, right: float) -> Bar:
     took = texts.took((attempt.end - attempt.begin).total_seconds())
     said = [f"Subtask {attempt.subtask_id}", attempt.word or "committed a part"]
     if attempt.reason:
-        said.append(attempt.reason)
+        said.append(attempt.reason.replace("_", " "))
     if attempt.rows:
         said.append(texts.counted(attempt.rows, "row"))
     if attempt.failed_rows:
@@ -208,40 +242,69 @@ def _bar(attempt: _Attempt, x: float, right: float) -> Bar:
     return Bar(round(min(x, _WIDTH - width), 2), round(width, 2), attempt.look, " · ".join(said), attempt.subtask_id)
 
 
-def _note_gap(gaps: list[Gap], first: datetime, last: datetime, reason: str, begin: datetime, until: datetime) -> None:
-    x, right = _place(first, begin, until), _place(last, begin, until)
-    if right - x >= _LEAST_GAP and reason:
+def _gaps(
+    first: datetime, last: datetime, why: str, known: Sequence[_Stretch], begin: datetime, until: datetime
+) -> list[Gap]:
+    """The stretches in between of which something is known: why the executor left, then what it said it was doing."""
+    found: list[Gap] = []
+    for each in known:
+        x, right = (_place(min(max(at, first), last), begin, until) for at in (each.begin, each.end))
+        if right - x < _LEAST_GAP:
+            continue
+        if why and each.rests:
+            continue  # that it rests is less than why
+        if why:
+            _note_gap(found, _place(first, begin, until), x, why)
+            why = ""
+        _note_gap(found, x, right, each.word)
+    if why:
+        _note_gap(found, _place(first, begin, until), _place(last, begin, until), why)
+    return found
+
+
+def _note_gap(gaps: list[Gap], x: float, right: float, reason: str) -> None:
+    if right - x >= _LEAST_GAP:
         gaps.append(Gap(round(x, 2), round(right - x, 2), reason))
 
 
 def _left_because(attempt: _Attempt) -> str:
     """Why an executor does nothing after this: only what ended early tells."""
-    match attempt.word:
-        case "released" | "lost" | "fault" | "failed":
-            return attempt.reason.replace("_", " ") or attempt.word
-        case _:
-            return ""
-
-
-def _since(now: ExecutorNow | None) -> str:
-    """How the executor is now."""
-    if now is None:
+    if attempt.look not in ("released", "failed"):
         return ""
-    return now.reason if now.reason and now.state != "busy" else _GAP_WORDS.get(now.state, now.state)
+    return attempt.reason.replace("_", " ") or attempt.word
 
 
-def _told(beats: Sequence[tuple[datetime, str]], first: datetime, last: datetime) -> str:
-    """What the executor said most of the time in between."""
-    states = [state for at, state in beats if first <= at <= last]
-    if not states:
-        return ""
-    return _GAP_WORDS.get(max(set(states), key=states.count), "")
+def _stretches(
+    beats: Sequence[tuple[datetime, str]],
+    now: ExecutorNow | None,
+    until: datetime,
+    silent_after: timedelta,
+    is_paused: bool,
+) -> list[_Stretch]:
+    """How the executor was, from each heartbeat to the next. Before the first, and in a silence, nobody knows."""
+    said = [(at, _GAP_WORDS.get(state, state), state in _RESTING) for at, state in beats if at < until]
+    if now is not None and now.since < until:
+        # How it is since then is known to this moment, with the reason, as whoever reaches the task may know it.
+        word = reason_for_teams(now.state, now.reason) or _GAP_WORDS.get(now.state, now.state)
+        if now.state == "idle" and is_paused:
+            word = "idle, the task is paused"
+        said = [*(each for each in said if each[0] < now.since), (now.since, word, now.state in _RESTING)]
+    found: list[_Stretch] = []
+    for place, (at, word, rests) in enumerate(said):
+        following = said[place + 1][0] if place + 1 < len(said) else until
+        is_now = now is not None and at == now.since
+        end = following if is_now else min(following, at + silent_after)
+        if found and found[-1].word == word and found[-1].end == at:
+            found[-1] = _Stretch(found[-1].begin, end, word, rests)
+        else:
+            found.append(_Stretch(at, end, word, rests))
+    return found
 
 
 def _summary(name: str, bars: Sequence[Bar]) -> str:
     """The lane in words."""
     said = [texts.counted(len(bars), "subtask")]
-    for look, word in (("running", "running"), ("released", "given back"), ("failed", "failed")):
+    for look in ("running", "released", "failed"):
         if number := sum(bar.look == look for bar in bars):
-            said.append(f"{number} {word}")
+            said.append(f"{number} {LEGEND[look]}")
     return f"{name}: {', '.join(said)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
@@ -12,7 +13,8 @@ from pydantic import ValidationError
 from minions.domain.choices import ModelKind
 from minions.domain.errors import FieldError
 from minions.domain.models import engine_for, parse_model
-from minions.domain.names import TaskName
+from minions.domain.names import TaskName, public_id
+from minions.domain.phrases import quoted
 from minions.domain.specification import CommandParameters, CompleteParameters, RowParameters
 from minions.server.api.problems import field_errors
 from minions.server.web.views.results import Excerpt, excerpt
@@ -24,10 +26,16 @@ if TYPE_CHECKING:
 
 SourceKind = Literal["file", "lines", "uri"]
 MOST_PASTED: Final = 1_000_000
+EXAMPLE_UPLOAD: Final = public_id("upl", 42)
+"""Stands for an upload that does not exist yet."""
 _EMBED: Final = ("normalize", "dimensions", "prompt_name", "dtype")
 _COMPLETE: Final = ("system", "max_tokens", "context_tokens", "temperature", "top_p", "top_k", "seed", "think", "raw")
 _SAID_OF_ALL: Final = (("prompt:", "prompt"), ("max_tokens (", "max_tokens"))
 _SAID: Final = {"int_parsing": "write a whole number", "float_parsing": "write a number"}
+_FORMAT_FLAG: Final = re.compile(r"--format(?: \w+)? \(input_format in Python and REST\)")
+MORE_NAME: Final = "Priority and formats"
+_SOURCES: Final = ("file", "lines", "uri")
+_HARMLESS: Final = {"model": "hf:none/none", "max_tokens": "1"}
 _SHOWN_ROWS: Final = 3
 _SHOWN_CHARACTERS: Final = 500
 _CHARACTERS_A_TOKEN: Final = 4
@@ -153,25 +161,45 @@ def request_of(form: NewTaskForm, inputs: Sequence[str]) -> tuple[SubmitRequest 
         "model": form["model"].strip(),
         "parameters": _parameters(form, errors),
         "inputs": list(inputs),
-        "input_format": form["input_format"] or None,
+        "input_format": (form["input_format"] or None) if form.source != "lines" else None,  # they are JSON Lines
         "output_format": form["output_format"] or "parquet",
         "priority": form["priority"] or 100,
     }
     if not body["model"]:
         errors.append(FieldError("model", "missing", "name a model"))
         body["model"] = "hf:none/none"
-    if not inputs:
-        errors.append(_no_input(form))
-        body["inputs"] = ["upl_0"]
+    if wrong := uri_errors(form) if inputs else [_no_input(form)]:
+        errors += wrong
+        body["inputs"] = [EXAMPLE_UPLOAD]
     try:
         request = SubmitRequest.model_validate(body)
     except ValidationError as error:
         errors += [_placed(each, form) for each in field_errors(cast("list[Any]", error.errors()))]
-        return None, errors + _errors_of_names(form)
-    return (None, errors + _errors_of_names(form)) if errors else (request, [])
+        return None, errors + errors_of_names(form)
+    return (None, errors + errors_of_names(form)) if errors else (request, [])
 
 
-def _errors_of_names(form: NewTaskForm) -> list[FieldError]:
+def repaired(form: NewTaskForm, inputs: Sequence[str]) -> tuple[SubmitRequest | None, list[FieldError]]:
+    """The request with harmless values where the form is wrong, and all that is: some of it shows only when the rest
+    is right. None where no such request can be made."""
+    request, errors = request_of(form, inputs)
+    while request is None:
+        values = {name: _HARMLESS.get(name, DEFAULTS.get(name, "")) for name in placed(errors, form)}
+        form = NewTaskForm({**form.values, **values, **{name: form[name] for name in _SOURCES}})
+        request, more = request_of(form, inputs or [EXAMPLE_UPLOAD])
+        if not (new := others(more, errors, form)):
+            break
+        errors = errors + new
+    return request, errors
+
+
+def others(errors: Sequence[FieldError], told: Sequence[FieldError], form: NewTaskForm) -> list[FieldError]:
+    """The errors at fields of which none is told yet."""
+    known = placed(told, form)
+    return [each for each in errors if _placed(each, form).field not in known]
+
+
+def errors_of_names(form: NewTaskForm) -> list[FieldError]:
     """What submitting would say of names and the model, so that it is told together with what is wrong already."""
     errors = TaskName(form["team"] or "default", form["project"] or "default", form["task_name"] or "task").errors()
     if model := form["model"].strip():
@@ -232,12 +260,14 @@ def _parameters(form: NewTaskForm, errors: list[FieldError]) -> dict[str, Any]:
 
 
 def placed(errors: Sequence[FieldError], form: NewTaskForm) -> dict[str, str]:
-    """Errors of a request by the form's field that each is shown beside; what belongs to none is under ''."""
+    """Errors of a request by the form's field that each is shown beside, in the form's order; what belongs to none is
+    under '', at the end."""
     found: dict[str, list[str]] = {}
     for error in errors:
         at = _placed(error, form)
         found.setdefault(at.field, []).append(at.message)
-    return {name: "; ".join(dict.fromkeys(messages)) for name, messages in found.items()}
+    order = [*LABELS, ""]
+    return {name: "; ".join(dict.fromkeys(found[name])) for name in sorted(found, key=order.index)}
 
 
 def _placed(error: FieldError, form: NewTaskForm) -> FieldError:
@@ -253,8 +283,21 @@ def _placed(error: FieldError, form: NewTaskForm) -> FieldError:
         name = "embed_prompt"
     if name == "on_overflow":
         name = f"{form.kind}_overflow"
-    message = _SAID.get(error.code, error.message).removeprefix("prompt: ")
+    message = in_words_of_the_form(_SAID.get(error.code, error.message)).removeprefix("prompt: ")
     return FieldError(name if name in LABELS else "", error.code, message)
+
+
+def in_words_of_the_form(message: str) -> str:
+    """A message that names the command line's flag for what is a field here."""
+    return _FORMAT_FLAG.sub(rf"“{LABELS['input_format']}” under {MORE_NAME}", message)
+
+
+def uri_errors(form: NewTaskForm) -> list[FieldError]:
+    """URIs that are none, told as this field takes them: an upload has a field of its own."""
+    wrong = [each for each in form.inputs() if form.source == "uri" and not each.startswith(("s3://", "file://"))]
+    return [
+        FieldError("uri", "bad_uri", f"{quoted(each)} is no URI of an object: write s3://bucket/key") for each in wrong
+    ]
 
 
 @dataclass(frozen=True, slots=True)

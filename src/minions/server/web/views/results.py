@@ -57,7 +57,7 @@ class ShownRow:
     anchor: str
     number: int | None
     object: str
-    position: int
+    where: str
     id: str | None
     ok: bool
     code: str
@@ -83,7 +83,7 @@ def show_row(row: ResultRow, parameters: RowParameters, *, whole: bool = False) 
         anchor=f"r{row.place}",
         number=row.number,
         object=str(fields.get("object") or "").rsplit("/", 1)[-1],
-        position=int(fields["position"]),
+        where=where(row.unit, int(fields["position"])),
         id=None if fields.get("id") is None else excerpt(str(fields["id"]), _KEPT_CHARACTERS).text,
         ok=fields.get("status") == "ok",
         code=fields.get("code") or "",
@@ -104,6 +104,11 @@ def show_row(row: ResultRow, parameters: RowParameters, *, whole: bool = False) 
             if name not in _OWN and value is not None
         ],
     )
+
+
+def where(unit: str, position: int) -> str:
+    """`byte 20,687`, `row 12`: a place in an input."""
+    return f"{unit} {position:,}".strip()
 
 
 def excerpt(text: str, most: int) -> Excerpt:
