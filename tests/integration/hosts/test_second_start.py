@@ -39,7 +39,7 @@ def test_a_job_that_hangs_is_done_elsewhere_and_stopped_where_it_hangs(project: 
     assert f"job 3 has run longest: it was started on {second} as well" in said
     assert project.made()[3] == second
     assert project.noted("end")[3] == [second]
-    assert [len(hosts) for hosts in project.noted("begin").values()] == [1, 1, 1, 2]
+    assert len(project.noted("begin")[3]) == 2  # the others as well, where they took their time
     attempts = project.json("explain", "3")["attempts"]
     told = [(each["entry"], each["executor"]) for each in attempts]
     assert told[:2] == [("second_start", second), ("released", first)]

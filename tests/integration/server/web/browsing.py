@@ -42,5 +42,6 @@ async def text_of(client: httpx.AsyncClient, path: str, status: int = 200) -> st
 
 def words(page: str) -> str:
     """What a person reads on it: the text of main, on one line."""
-    body = re.sub(r"(?s).*<main[^>]*>|</main>.*", "", page)
+    _, main, rest = page.partition("<main")  # a fragment has none
+    body = rest.partition(">")[2].partition("</main>")[0] if main else page
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())

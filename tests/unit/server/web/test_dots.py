@@ -41,9 +41,15 @@ def test_the_last_dot_is_done_when_its_fewer_subtasks_are() -> None:
     assert dots(Tally(3, {0: Cell(done=8), 1: Cell(done=2)}), 10, [], [], []).looks == ["done", "done"]
 
 
+def test_what_is_done_lies_on_one_ground_a_run() -> None:
+    drawn = dots(Tally(0, {n: Cell(done=1) for n in (0, 1, 3, 19, 20, 21)}), 30, [], [], [])
+    assert drawn.columns == 20
+    assert drawn.ground == "M0 0h20v10h-20zM30 0h10v10h-10zM190 0h10v10h-10zM0 10h20v10h-20z"
+
+
 def test_no_subtasks_give_no_dots() -> None:
     drawn = dots(Tally(), 0, [], [], [])
-    assert (drawn.looks, drawn.paths, drawn.rows) == ([], [], 0)
+    assert (drawn.looks, drawn.paths, drawn.ground, drawn.rows) == ([], [], "", 0)
 
 
 def test_states_have_the_shapes_of_their_marks_and_stay_inside_their_places() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from minions.domain.tally import Tally
 
@@ -25,12 +26,14 @@ _COLUMNS = ((200, 20), (800, 40), (2000, 64))
 
 @dataclass(frozen=True, slots=True)
 class Dots:
-    """looks: one a dot, in input order. each: how many subtasks a dot stands for. paths: (look, SVG path) to draw."""
+    """looks: one a dot, in input order. each: how many subtasks a dot stands for. paths: (look, SVG path) to draw.
+    ground: the SVG path of what lies under all that is done, so that how far it is shows from afar."""
 
     looks: list[str]
     each: int
     columns: int
     paths: list[tuple[str, str]]
+    ground: str
 
     @property
     def rows(self) -> int:
@@ -84,7 +87,7 @@ def dots(
         else:
             looks.append("done" if done >= members else "partial" if done else "queued")
     columns = next((columns for most, columns in _COLUMNS if count <= most), _COLUMNS[-1][1])
-    return Dots(looks, size, columns, _paths(looks, columns))
+    return Dots(looks, size, columns, _paths(looks, columns), _ground(looks, columns))
 
 
 def _spread(ranges: Iterable[tuple[int, int]], shift: int) -> Counter[int]:
@@ -104,6 +107,19 @@ def _paths(looks: Sequence[str], columns: int) -> list[tuple[str, str]]:
         row, column = divmod(index, columns)
         pieces.setdefault(look, []).append(_shape(look, column * 10, row * 10))
     return [(look, "".join(pieces[look])) for look in LOOKS if look in pieces]
+
+
+def _ground(looks: Sequence[str], columns: int) -> str:
+    """One rectangle for each run of neighbours in a row that are done."""
+    pieces: list[str] = []
+    for first in range(0, len(looks), columns):
+        at = 0
+        for look, run in groupby(looks[first : first + columns]):
+            length = sum(1 for _ in run)
+            if look == "done":
+                pieces.append(f"M{at * 10} {first // columns * 10}h{length * 10}v10h-{length * 10}z")
+            at += length
+    return "".join(pieces)
 
 
 def _shape(look: str, x: int, y: int) -> str:
