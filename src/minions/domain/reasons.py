@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from minions.domain.discretion import without_work
 from minions.domain.matching import Capabilities, Lane, explain, lacks, objections
 from minions.domain.pins import short
 
 _NAMED = 3  # so many are named; of the rest the number is told
+
+AT_WORK: Final = frozenset({"starting", "idle", "busy"})
+"""States of executors that take what fits them, now or once they are free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,11 @@ class Candidate:
     reason: str
     offer: Capabilities
     leaves: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether it takes what fits it; the others rest."""
+        return self.state in AT_WORK
 
 
 def why_idle(executor: Candidate, waiting: Sequence[WaitingTask]) -> list[str]:
@@ -74,10 +82,10 @@ def why_waiting(task: WaitingTask, executors: Sequence[Candidate], holders: Coll
     able = [each for each in willing if not objections(task.lane, each.offer)]
     if not able:
         return [f"no executor can run it: {reason}" for reason in _nearest(task.lane, willing)]
-    at_work = [each for each in able if each.state in ("starting", "idle", "busy")]
+    at_work = [each for each in able if each.is_at_work]
     trying = [each for each in at_work if task.task not in each.leaves]
     leaving = [each for each in at_work if task.task in each.leaves]
-    resting = [each for each in able if each not in at_work]
+    resting = [each for each in able if not each.is_at_work]
     said: list[str] = []
     if trying:
         said.append(f"{_able(len(trying), able, said)} busy with other work")
@@ -116,12 +124,10 @@ def _nearest(lane: Lane, executors: Sequence[Candidate]) -> list[str]:
 
 def _able(count: int, able: Sequence[Candidate], said: Sequence[str]) -> str:
     """So many of those that could run it, as the subject of a sentence; said: the sentences about others of them."""
-    if count == len(able):
-        return "the one executor that could run it is" if count == 1 else f"{count} executors that could run it are"
-    other = " other" if said else ""
-    return (
-        f"1{other} executor that could run it is" if count == 1 else f"{count}{other} executors that could run it are"
-    )
+    subject = "executor that could run it is" if count == 1 else "executors that could run it are"
+    if count == len(able) == 1:
+        return f"the one {subject}"
+    return f"{count}{' other' if said else ''} {subject}"
 
 
 def _tasks(count: int) -> str:

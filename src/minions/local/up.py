@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
+from minions.client.threads import in_thread
 from minions.domain.errors import Conflict, MinionsError, Unavailable
 from minions.local.child import Child, Plan
 from minions.local.data_directory import DataDirectory, Tokens
@@ -243,8 +244,8 @@ class LocalDeployment:
     async def _stop_parts(self) -> None:
         await asyncio.gather(*(child.stop(_EXECUTOR_SECONDS, self._hurry) for child in self._executors))
         patience = {"server": _SERVER_SECONDS, "watchdog": _WATCHDOG_SECONDS}
-        those = [(child, patience[name]) for name, child in self._children.items() if name in patience]
-        await asyncio.gather(*(child.stop(wait_seconds, self._hurry) for child, wait_seconds in those))
+        those = patience.keys() & self._children.keys()
+        await asyncio.gather(*(self._children[name].stop(patience[name], self._hurry) for name in those))
         await self._finish_tasks()
         await asyncio.to_thread(self._stop_postgres)
 
@@ -282,7 +283,7 @@ class LocalDeployment:
         """Start PostgreSQL, and start it again when it dies. Raises Unavailable, Conflict."""
         while True:
             # A thread cannot be cancelled: `_stop` must find PostgreSQL either started or not begun.
-            url = await _uninterrupted(self._start_postgres)
+            url = await in_thread(self._start_postgres)
             if self._database_url.done() and self._database_url.result() != url:
                 self._database_url = asyncio.Future()
                 self._restart_for_new_database()
@@ -291,7 +292,7 @@ class LocalDeployment:
             while self._postgres.pid is not None:  # noqa: ASYNC110 -- the operating system has no event for us
                 await asyncio.sleep(_POSTGRES_POLL_SECONDS)
             self._say("PostgreSQL", "restarting", "ended; it starts again")
-            await _uninterrupted(self._stop_postgres)
+            await in_thread(self._stop_postgres)
 
     def _restart_for_new_database(self) -> None:
         for what in ("server", "watchdog"):
@@ -388,14 +389,3 @@ def listen(port: int) -> socket.socket:
             f"port {port} of {HOST} cannot be used: {os.strerror(error.errno or 0).lower()}",
             hint="Pass another --port (0 takes a free one), or stop what uses this one.",
         ) from None
-
-
-async def _uninterrupted(work: Callable[[], Any]) -> Any:
-    """Run it in a thread and wait for its end even when cancelled; the cancellation comes afterwards."""
-    task = asyncio.ensure_future(asyncio.to_thread(work))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        with suppress(Exception):
-            await task
-        raise

@@ -108,7 +108,7 @@ async def estimate_task(
         speed = await browsing.model_speeds(connection, kind, str(reference))
     against = [objections(lane, each.offer) for each in candidates]
     could = [each for each, found in zip(candidates, against, strict=True) if not found]
-    able = sum(each.state in ("starting", "idle", "busy") for each in could)
+    able = sum(each.is_at_work for each in could)
     seconds = expected_seconds(input_bytes, speed.slow, speed.fast, able) if speed and able else None
     why_not = [] if could else sorted({reason for found in against for reason in found})
     return Estimate(able, len(could) - able, len(candidates), speed.parts if speed else 0, seconds, why_not)

@@ -19,20 +19,23 @@ async def models_of(connection: Connection, teams: Sequence[str] | None) -> froz
 
 
 def held_models(device: Mapping[str, Any]) -> list[str]:
-    """Names of the models that an executor says it holds; what it says of its machine is free in form. Pure."""
-    listed: Any = device.get("models")
-    named = [_name(each) for each in cast("list[Any]", listed)] if isinstance(listed, list) else []
-    return [name for name in named if name]
+    """Names of the models that an executor says it holds; pure."""
+    return [name for name in map(_name, _listed(device)) if name]
 
 
 def device_for(device: Mapping[str, Any], models: Collection[str] | None) -> dict[str, Any]:
     """What an executor says of its machine, with no other models than these (None: any); pure."""
     if models is None:
         return dict(device)
-    listed: Any = device.get("models")
-    kept = [each for each in cast("list[Any]", listed) if _name(each) in models] if isinstance(listed, list) else []
+    kept = [each for each in _listed(device) if _name(each) in models]
     rest = {name: value for name, value in device.items() if not name.startswith("models")}
     return {**rest, "models": kept} if "models" in device else rest
+
+
+def _listed(device: Mapping[str, Any]) -> list[Any]:
+    """What it says of its machine is free in form."""
+    listed = device.get("models")
+    return cast("list[Any]", listed) if isinstance(listed, list) else []
 
 
 def _name(model: Any) -> str:

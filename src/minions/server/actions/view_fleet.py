@@ -11,6 +11,7 @@ from minions.domain.errors import NotFound
 from minions.domain.eta import drain_seconds
 from minions.domain.lifecycle import OPEN_TASK_STATES
 from minions.domain.names import number_of, public_id
+from minions.domain.reasons import AT_WORK
 from minions.server.access import Token
 from minions.server.actions.team_models import models_of
 from minions.server.actions.view_task import view_executor
@@ -50,7 +51,7 @@ class Overview:
     @property
     def able(self) -> int:
         """Executors that work, or would at once."""
-        return sum(self.executors.get(state, 0) for state in ("busy", "idle", "starting"))
+        return sum(self.executors.get(state, 0) for state in AT_WORK)
 
     @property
     def registered(self) -> int:
