@@ -39,9 +39,9 @@ GROUP BY 1, 2, 3, 4;
 
 -- rates_lately
 -- Rows a second committed over the last minute, of which $1 is a place before, by team: those of its tasks together, each
--- over the last minute, or since its start, as in recent_rates.
+-- over the last minute, or since its start or retry, as in recent_rates.
 SELECT task.team,
-    sum(part.rows / greatest(1, least(60, extract(epoch FROM now() - task.started_at))))::float8 AS rows_per_second
+    sum(part.rows / greatest(1, least(60, extract(epoch FROM now() - coalesce(task.retried_at, task.started_at)))))::float8 AS rows_per_second
 FROM (
     SELECT task_id, sum(rows - kept_rows) AS rows FROM minion_subtask_ledger
     WHERE entry = 'part' AND ledger_id > $1 AND at > now() - interval '1 minute' GROUP BY task_id

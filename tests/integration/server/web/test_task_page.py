@@ -6,6 +6,7 @@ import re
 from html import unescape
 
 import httpx
+import pytest
 
 from minions.domain.names import number_of
 from minions.server.actions.view_fleet import view_overview
@@ -121,13 +122,21 @@ async def test_the_head_and_what_stands_below_it_are_of_one_reading(served: Serv
     assert f"Subtasks 2 of {total}" in words((await client.get(f"/fragments/tasks/{task}/head?tab=results")).text)
 
 
-async def test_the_rate_of_the_overview_is_that_of_its_one_task(served: Served) -> None:
+_BEGUN = "now() - interval '20 seconds'"
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [f"started_at = {_BEGUN}", f"started_at = now() - interval '2 days', retried_at = {_BEGUN}"],
+    ids=["started", "retried"],
+)
+async def test_the_rate_of_the_overview_is_that_of_its_one_task(served: Served, begun: str) -> None:
     data = await upload(served.client, jsonl(*["a text"] * 60))
     task = (await submit(served.client, inputs=[data], subtask_bytes=200))["id"]
     await until(served.client, task, "running")
     await work(await worker(served), 2)
     async with served.deployment.database.connection() as connection:
-        await connection.execute("UPDATE minion_task SET started_at = now() - interval '20 seconds'")
+        await connection.execute(f"UPDATE minion_task SET {begun}")
     shown = await show(served.client, task)
     figures = await view_overview(served.deployment, History(served.deployment.database), None)
     assert shown["rows_per_second"] > 0.5
